@@ -221,7 +221,7 @@ def lake_prefix(pipeline: str, table: str | None = None) -> str:
 
 
 def pipeline_of(table_prefix: str) -> str:
-    """Return the pipeline's name in a Hudi table's prefix."""
+    """Return the pipeline's name in a Hudi table's prefix, or in a key below it."""
     return table_prefix.split("/")[1]
 
 

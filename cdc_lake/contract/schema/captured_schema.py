@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
@@ -173,13 +172,6 @@ def require_versions(store: ObjectStore, pipeline: str, table: str) -> list[Tabl
             f"{asset_name(pipeline, 'source', table.rpartition('.')[2])}."
         )
     return found
-
-
-def capture(
-    store: ObjectStore, pipeline: str, table: str, columns: Sequence[Column], key: Sequence[str]
-) -> tuple[TableSchema, bool]:
-    """Store the table's schema as a new version if it differs from the newest one; see record()."""
-    return record(store, pipeline, TableSchema(version=0, table=table, columns=tuple(columns), key=tuple(key)))
 
 
 def record(store: ObjectStore, pipeline: str, seen: TableSchema) -> tuple[TableSchema, bool]:

@@ -145,8 +145,8 @@ def require_one_parquet_type(old: TableSchema, seen: TableSchema, pipeline: str)
 def schema_change_error(pipeline: str, table: str, faults: Sequence[str]) -> SchemaChangeError:
     """Return the error for changes that only a new snapshot can apply."""
     return SchemaChangeError(
-        f"the schema of {table} changed in a way that cannot be applied to stored data: {'; '.join(faults)}. Nothing "
-        f"was changed. `cdc-lake resnapshot {pipeline}` reads the table again with its new schema."
+        f"Cannot apply the schema change of {table} to the stored data: {'; '.join(faults)}. Nothing was changed. Run "
+        f"`cdc-lake resnapshot {pipeline}`, which reads the table again with its new schema."
     )
 
 
@@ -179,15 +179,15 @@ def describe_changes(old: TableSchema, new: TableSchema) -> list[str]:
 def _unsupported_changes(generation: Sequence[TableSchema], seen: TableSchema) -> list[str]:
     old = generation[-1]
     if None not in {old.oid, seen.oid} and old.oid != seen.oid:
-        return ["the table was dropped and re-created, so that rows changed without an event"]
+        return ["the table was dropped and re-created, so rows changed without an event"]
     before = match_columns(old, seen)
     faults = [
-        f"column {column.name} changed from {was.type} to {column.type}, whose values do not follow from the old ones"
+        f"column {column.name} changed from {was.type} to {column.type}: its values cannot be derived from the old ones"
         for column in seen.columns
         if (was := before.get(column.name)) is not None and not is_widening(was, column)
     ]
     faults += [
-        f"column {column.name} has other values from now on, by a transform that was added, changed or removed"
+        f"the values of column {column.name} change from now on, because a transform was added, changed or removed"
         for column in seen.columns
         if (was := before.get(column.name)) is not None
         and (was.masked, was.inserted) != (column.masked, column.inserted)
@@ -199,7 +199,7 @@ def _unsupported_changes(generation: Sequence[TableSchema], seen: TableSchema) -
         attnums |= {column.name.lower(): column.attnum for column in version.omitted}
         attnums |= {column.name.lower(): column.attnum for column in version.columns}
     faults += [
-        f"column {column.name} has the name of an earlier column, so that older records are ambiguous"
+        f"column {column.name} has the name of an earlier column, so older records are ambiguous"
         for column in seen.columns
         if None not in {column.attnum, attnums.get(column.name.lower(), column.attnum)}
         and attnums.get(column.name.lower(), column.attnum) != column.attnum
@@ -216,7 +216,7 @@ def _changes_of_omission(old: TableSchema, seen: TableSchema) -> list[str]:
     omitted = {column.attnum for column in old.omitted} - {None}
     captured = {column.attnum for column in old.columns} - {None}
     faults = [
-        f"column {column.name} was omitted until now, so that no record has its values (to omit it further, name it in "
+        f"column {column.name} was omitted until now, so no record has its values (to keep omitting it, name it in "
         "exclude_columns)"
         for column in seen.columns
         if column.attnum in omitted

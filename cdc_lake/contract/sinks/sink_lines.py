@@ -89,6 +89,6 @@ def _skip_whitespace(text: str, at: int) -> int:
 
 def _damaged(key: str, what: str) -> ObjectDamagedError:
     return ObjectDamagedError(
-        f"object {key} of the sink connector {what}. Nothing was changed. Compare landing.sink in the pipeline's YAML "
-        "with the connector's configuration, or restore the object's earlier version."
+        f"Cannot read object {key} of the sink connector: it {what}. Nothing was changed. Compare landing.sink in the "
+        "pipeline's YAML with the connector's configuration, or restore the object's earlier version."
     )

@@ -101,9 +101,9 @@ def parse(layout: Layout, prefix: str, key: str) -> SinkName:
     digits = _PADDED.get(layout, 0)
     if digits and len(found["offset"]) > max(digits, len(str(int(found["offset"])))):
         raise ForeignObjectError(
-            f"Cannot adopt object {key}: its offset is padded to more than {digits} digits, {layout}'s default, so "
-            "that it sorts before adopted objects and later objects would not be found. Nothing was adopted. Set the "
-            "connector's padding to its default, and move the object to another prefix."
+            f"Cannot adopt object {key}: its offset is padded to more than {digits} digits, the default of "
+            f"{layout}. It would sort before adopted objects, and later objects would not be found. Nothing was "
+            "adopted. Set the connector's padding to its default, and move the object to another prefix."
         )
     return SinkName(
         key,

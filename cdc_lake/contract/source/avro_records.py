@@ -116,7 +116,7 @@ def _converter(schema: Any, named: dict[str, Convert | None]) -> Convert | None:
     if isinstance(schema, list):
         others = [each for each in schema if each != "null"]
         if len(others) > 1:
-            raise ValueError("it has a union of several types, which no converter of Debezium writes")
+            raise ValueError("it has a union of several types, which Debezium's converters do not write")
         convert = _converter(others[0], named) if others else None
         return None if convert is None else lambda value: None if value is None else convert(value)
     if "logicalType" in schema:

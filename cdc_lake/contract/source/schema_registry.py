@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 from tenacity import (
@@ -100,22 +99,6 @@ class SchemaRegistry:
             self._schemas[schema_id] = body["schema"]
         return self._schemas[schema_id]
 
-    def subjects(self) -> list[str]:
-        """Return the names of all subjects."""
-        return [str(name) for name in self._list("/subjects", "the subjects")]
-
-    def versions(self, subject: str) -> list[int]:
-        """Return the version numbers of a subject. Raises SchemaRegistryError also if there is no such subject."""
-        path = f"/subjects/{quote(subject, safe='')}/versions"
-        return [int(version) for version in self._list(path, f"the versions of subject {subject}")]
-
-    def _list(self, path: str, what: str) -> list[Any]:
-        answer = self._get(path, what)
-        body = self._json(answer, what)
-        if not isinstance(body, list):
-            raise self._unexpected(answer, what)
-        return body
-
     def _get(self, path: str, what: str) -> httpx.Response:
         """Return the response with any status below 500."""
         url = self.url.rstrip("/") + path
@@ -146,7 +129,8 @@ class SchemaRegistry:
         if answer.status_code in _LOGIN:
             raise SchemaRegistryError(
                 f"Cannot read {what}: the schema registry at {answer.url} rejects the credentials "
-                f"({answer.status_code}). Check the header Authorization that it is given."
+                f"({answer.status_code}). Check the value of the header Authorization (on AWS in the secret that "
+                "CDC_LAKE_REGISTRY_SECRET names)."
             )
         try:
             if answer.status_code == HTTPStatus.OK:
@@ -159,7 +143,7 @@ class SchemaRegistry:
     def _unexpected(answer: httpx.Response, what: str) -> SchemaRegistryError:
         return SchemaRegistryError(
             f"Cannot read {what}: {answer.url} returned {answer.status_code} {answer.text[:500]!r}. Check that the URL "
-            "is that of a registry's Confluent-compatible API, and that the registry has it."
+            f"is that of a registry's Confluent-compatible API, and that it has {what}."
         )
 
 

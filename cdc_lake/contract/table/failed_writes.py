@@ -14,6 +14,7 @@ from typing import Any
 import fastavro
 
 from cdc_lake.contract.errors import ObjectDamagedError
+from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore
 
 _BEGUN = re.compile(r"(?P<instant>\d{17})(\.inflight|\.(delta|replace)?commit\.(requested|inflight))")
@@ -93,7 +94,7 @@ def _instants_in_rollback(store: ObjectStore, table_prefix: str, rollback: str) 
     except (ValueError, KeyError, TypeError, EOFError, IndexError) as error:
         raise ObjectDamagedError(
             f"Cannot read {key}: it does not name the commits that were rolled back ({error!r}). Nothing was written. "
-            "Restore the object, or reset the pipeline."
+            f"Restore the object, or run `cdc-lake reset {object_names.pipeline_of(table_prefix)}`."
         ) from error
 
 

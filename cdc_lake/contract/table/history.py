@@ -55,8 +55,9 @@ def resolve(store: ObjectStore, table_prefix: str, when: str) -> str:
     earlier = [each for each in kept if each <= wanted]
     if not earlier:
         raise ContractError(
-            f"Cannot read the state of {when}: the oldest state of the table at {table_prefix} that is kept is that of "
-            f"commit {kept[0]} ({instants.time_of(kept[0]):%Y-%m-%d %H:%M:%S} UTC). Name that time or a later one."
+            f"Cannot read the state of {when}: the oldest state of the table at {table_prefix} that can be read is "
+            f"that of commit {kept[0]} ({instants.time_of(kept[0]):%Y-%m-%d %H:%M:%S} UTC). Use that time or a later "
+            "one."
         )
     return earlier[-1]
 
@@ -69,8 +70,8 @@ def instant(when: str) -> str:
         time = datetime.fromisoformat(when)
     except ValueError as error:
         raise ContractError(
-            f"Cannot read {when!r} as a time: write an instant of 17 digits, or a time such as 2026-11-25T10:00:00 "
-            "(UTC), 2026-11-25T10:00+01:00."
+            f"Cannot use {when!r} as a time: it has another format. Use an instant of 17 digits, or a time such as "
+            "2026-11-25T10:00:00 (UTC) or 2026-11-25T10:00+01:00."
         ) from error
     time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     return f"{time:%Y%m%d%H%M%S}{time.microsecond // 1000:03d}"
@@ -92,7 +93,7 @@ def _kept_from(store: ObjectStore, table_prefix: str, name: str, place: int) -> 
     found = [] if stored is None else _INSTANT.findall(stored.body)
     if len(found) <= place:
         raise ObjectDamagedError(
-            f"Cannot read {key}: it does not name the oldest commit that the clean keeps, so that it is not known "
+            f"Cannot read {key}: it does not name the oldest commit that the clean keeps, so it is unknown "
             "which states of the table can be read. Read the newest state, or run this again after the next commit."
         )
     return str(found[place].decode())

@@ -123,7 +123,7 @@ def set_utc(store: ObjectStore, table_prefix: str) -> None:
     if stored is None:
         raise ObjectDamagedError(
             f"Cannot set the time zone of the Hudi table at {table_prefix}: {key} is missing. Restore the object, or "
-            "reset the pipeline."
+            f"run `cdc-lake reset {object_names.pipeline_of(table_prefix)}`."
         )
     text = stored.body.decode()
     line = f"{ZONE}={IN_UTC}"

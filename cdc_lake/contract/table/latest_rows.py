@@ -27,7 +27,7 @@ def sql(versions: Sequence[TableSchema], relation: str, boundary: str, *, delete
     for a default that cannot be written in SQL.
     """
     newest = versions[-1]
-    columns = {column.name.lower(): _Fed(column, versions) for column in newest.columns}
+    columns = {column.name.lower(): _ColumnSql(column, versions) for column in newest.columns}
     others = [column.name.lower() for column in newest.dropped] + [name.lower() for name in EVENT_FIELDS]
     key = ", ".join(f"`{name.lower()}`" for name in newest.key)
     order = f"PARTITION BY {key} ORDER BY `{ORDER_COLUMN}` DESC, `{OFFSET}` DESC"
@@ -58,7 +58,7 @@ def _filled(name: str, order: str) -> str:
     return f"CASE WHEN `{_lacks(name)}` THEN element_at({earlier}, 1) ELSE `{name}` END AS `{name}`"
 
 
-class _Fed:
+class _ColumnSql:
     """Expressions that read a column of the newest schema from rows of all versions.
 
     `value` is the column's value. `lacks` is true for a row from which PostgreSQL left the value out.

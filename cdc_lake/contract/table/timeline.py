@@ -95,8 +95,9 @@ def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
             return commit
     if instants:
         raise ObjectDamagedError(
-            f"Cannot read the Hudi table at {table_prefix}: none of its commits carries a checkpoint. Another program "
-            "wrote it, or its timeline is damaged. Move it to another prefix, or reset the pipeline."
+            f"Cannot read the Hudi table at {table_prefix}: none of its commits contains a checkpoint. Another program "
+            "wrote it, or its timeline is damaged. Move it to another prefix, or run "
+            f"`cdc-lake reset {object_names.pipeline_of(table_prefix)}`."
         )
     return None
 
@@ -108,8 +109,7 @@ def commit_at(store: ObjectStore, table_prefix: str, instant: str) -> Commit:
         if stored is not None:
             return _commit(stored)
     raise ObjectDamagedError(
-        f"Cannot read commit {instant} of the Hudi table at {table_prefix}: it is not in the timeline. Run the job "
-        "again."
+        f"Cannot read commit {instant} of the Hudi table at {table_prefix}: it is not in the timeline. Run this again."
     )
 
 
@@ -184,8 +184,9 @@ def _commit(stored: StoredObject) -> Commit:
 
 def _unreadable(stored: StoredObject, error: Exception) -> ObjectDamagedError:
     return ObjectDamagedError(
-        f"the Hudi commit {stored.key} is damaged, or not in the format of table version 6 ({error!r}). Nothing was "
-        "applied. Restore it, or move the table to another prefix and reset the pipeline."
+        f"Cannot read the Hudi commit {stored.key}: it is damaged, or not in the format of table version 6 "
+        f"({error!r}). Nothing was applied. Restore the object, or move the table to another prefix and run "
+        f"`cdc-lake reset {object_names.pipeline_of(stored.key)}`."
     )
 
 

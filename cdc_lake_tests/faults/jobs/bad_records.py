@@ -13,7 +13,7 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.store import S3Store
 from cdc_lake.contract.schema import captured_schema
-from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.table import timeline
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.apply.upsert import UpsertReport, UpsertSpec
@@ -102,7 +102,8 @@ class PoisonedTopic:
 
     def __post_init__(self) -> None:
         self.engines.kafka.ensure_topic(self.name, 1)
-        captured_schema.capture(self.store, self.name, SOURCE, self.columns, KEY)
+        seen = TableSchema(version=0, table=SOURCE, columns=tuple(self.columns), key=KEY)
+        captured_schema.record(self.store, self.name, seen)
 
     @property
     def store(self) -> S3Store:

@@ -17,7 +17,7 @@ from cdc_lake.contract.errors import ContractError, LeaseHeldError, LeaseLostErr
 from cdc_lake.contract.failpoints import FailpointReached
 from cdc_lake.contract.objects import dead_letters, object_names
 from cdc_lake.contract.schema import captured_schema
-from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
 from cdc_lake.contract.table import lease, timeline
 from cdc_lake.jobs.apply import upsert
@@ -130,7 +130,8 @@ def test_a_replay_after_a_schema_capture_applies_the_letter(poisoned: PoisonedTo
     assert "added" in letter.reason
     assert poisoned.replay().failed.keys() == {letter.id}
     assert poisoned.rows().keys() == {1, 3}
-    captured_schema.capture(poisoned.store, poisoned.name, SOURCE, (*COLUMNS, Column(name="added", type="text")), KEY)
+    wider = (*COLUMNS, Column(name="added", type="text"))
+    captured_schema.record(poisoned.store, poisoned.name, TableSchema(version=0, table=SOURCE, columns=wider, key=KEY))
     with pytest.raises(
         ContractError, match=r"does not have the columns of schema version 2 yet\. Materialise \S+/lake"
     ):

@@ -15,7 +15,7 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import LandedObject, Manifest, Span
 from cdc_lake.contract.objects.store import S3Store
 from cdc_lake.contract.schema import captured_schema
-from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.table import history, instants
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.apply import upsert
@@ -49,7 +49,8 @@ class LakeTable:
     objects: list[LandedObject] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        captured_schema.capture(self.store, self.name, SOURCE, self.columns, self.key)
+        seen = TableSchema(version=0, table=SOURCE, columns=tuple(self.columns), key=tuple(self.key))
+        captured_schema.record(self.store, self.name, seen)
 
     def lake_columns(self) -> list[tuple[str, str]]:
         """Return the names and types of the captured schema's lake columns."""

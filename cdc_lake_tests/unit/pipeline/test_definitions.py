@@ -177,7 +177,7 @@ def test_a_profile_with_a_queue_adds_the_raw_events_sensor(home: Path, monkeypat
 
 def test_an_unknown_profile_is_rejected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is set
     monkeypatch.setenv("CDC_LAKE_PROFILE", "azure")
-    with pytest.raises(ResourceError, match=r"CDC_LAKE_PROFILE is 'azure'\. Set it to one of local, aws"):
+    with pytest.raises(ResourceError, match=r"'azure' of CDC_LAKE_PROFILE: .*\. Set the variable to local or aws"):
         profile.resources()
 
 

@@ -23,6 +23,7 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.captured_schema import TableSchema
 from cdc_lake.contract.schema.value_rules import PLACEHOLDER
 from cdc_lake.jobs.landing import land
 from cdc_lake.jobs.landing.typed_rows import TypedLanding
@@ -60,7 +61,8 @@ def test_parquet_objects_have_typed_rows_and_unreadable_records_are_dead_letters
     good = [json.dumps(each).encode() for each in events]
     unknown = json.dumps(event(1, "u", 300, colour="red")).encode()
     with new_topic(1) as topic:
-        captured_schema.capture(topic.store, topic.name, "public.orders", COLUMNS, KEY)
+        seen = TableSchema(version=0, table="public.orders", columns=COLUMNS, key=KEY)
+        captured_schema.record(topic.store, topic.name, seen)
         topic.transaction({}, values=[*good[:60], b"no JSON", unknown, None, *good[60:]])
         spec = replace(topic.spec(), landing="parquet", typed=TypedLanding("public.orders", "zstd"))
         assert (topic.land(spec).records, [value for _, _, value in topic.landed()]) == (121, good)

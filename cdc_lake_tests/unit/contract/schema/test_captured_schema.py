@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.schema import captured_schema
-from cdc_lake.contract.schema.captured_schema import Column
+from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake_tests.helpers.memory_store import MemoryStore
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE
 
@@ -18,6 +20,12 @@ COLUMNS = [Column(name="order_id", type="integer", nullable=False), Column(name=
 @pytest.fixture
 def store() -> MemoryStore:
     return MemoryStore()
+
+
+def capture(store: MemoryStore, columns: Sequence[Column]) -> tuple[TableSchema, bool]:
+    """Record a schema of the table; return the newest version, and whether it was added."""
+    seen = TableSchema(version=0, table=TABLE, columns=tuple(columns), key=("order_id",))
+    return captured_schema.record(store, PIPELINE, seen)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +112,7 @@ def test_postgres_types_map_to_lake_types(postgres: str, lake: str) -> None:
 def test_an_unsupported_type_is_rejected_with_the_column_name(store: MemoryStore, postgres: str) -> None:
     columns = [*COLUMNS, Column(name="odd_one", type=postgres)]
     with pytest.raises(UnsupportedTypeError, match=rf"column odd_one of {TABLE}: the lake has no type"):
-        captured_schema.capture(store, PIPELINE, TABLE, columns, ["order_id"])
+        capture(store, columns)
     assert store.objects == {}
 
 
@@ -128,16 +136,16 @@ def test_a_type_is_split_into_base_and_arguments(postgres: str, base: str, argum
 )
 def test_an_unsupported_column_name_is_rejected(store: MemoryStore, name: str) -> None:
     with pytest.raises(UnsupportedTypeError, match=r"its name is (not valid in|that of a column that) the lake"):
-        captured_schema.capture(store, PIPELINE, TABLE, [*COLUMNS, Column(name=name, type="text")], ["order_id"])
+        capture(store, [*COLUMNS, Column(name=name, type="text")])
 
 
 def test_names_that_differ_only_in_case_are_rejected(store: MemoryStore) -> None:
     with pytest.raises(UnsupportedTypeError, match=r"column Note of public.orders: it has the name of another column"):
-        captured_schema.capture(store, PIPELINE, TABLE, [*COLUMNS, Column(name="Note", type="text")], ["order_id"])
+        capture(store, [*COLUMNS, Column(name="Note", type="text")])
 
 
 def test_lake_columns_are_source_columns_event_fields_and_order(store: MemoryStore) -> None:
-    captured, _ = captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])
+    captured, _ = capture(store, COLUMNS)
     columns = captured.lake_columns()
     assert columns[:2] == [("order_id", "int"), ("note", "string")]
     assert columns[-1] == ("__order", "string")
@@ -146,13 +154,10 @@ def test_lake_columns_are_source_columns_event_fields_and_order(store: MemorySto
 
 
 def test_a_version_is_added_only_on_a_change(store: MemoryStore) -> None:
-    key = ["order_id"]
-    first = captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, key)
-    unchanged = captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, key)
-    wider = captured_schema.capture(store, PIPELINE, TABLE, [Column(name="order_id", type="bigint"), COLUMNS[1]], key)
-    more = captured_schema.capture(
-        store, PIPELINE, TABLE, [Column(name="order_id", type="bigint"), Column(name="other", type="date")], key
-    )
+    first = capture(store, COLUMNS)
+    unchanged = capture(store, COLUMNS)
+    wider = capture(store, [Column(name="order_id", type="bigint"), COLUMNS[1]])
+    more = capture(store, [Column(name="order_id", type="bigint"), Column(name="other", type="date")])
     assert [(found.version, added) for found, added in (first, unchanged, wider, more)] == [
         (1, True),
         (1, False),
@@ -165,7 +170,7 @@ def test_a_version_is_added_only_on_a_change(store: MemoryStore) -> None:
 
 
 def test_versions_are_separate_for_each_table(store: MemoryStore) -> None:
-    captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])
+    capture(store, COLUMNS)
     assert captured_schema.versions(store, PIPELINE, "public.order") == []
     with pytest.raises(
         ContractError, match=r"schema of public\.order: none is captured yet\. Materialise shop/source/order_source\."
@@ -174,7 +179,7 @@ def test_versions_are_separate_for_each_table(store: MemoryStore) -> None:
 
 
 def test_temporary_files_are_not_versions(store: MemoryStore) -> None:
-    captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])
+    capture(store, COLUMNS)
     store.write(f"{object_names.schema_prefix(PIPELINE, TABLE)}000002.json-0f3d", b"{")
     assert len(captured_schema.versions(store, PIPELINE, TABLE)) == 1
 
@@ -184,14 +189,14 @@ def capture_meanwhile(store: MemoryStore, columns: list[Column]) -> None:
 
     def rival(_: str) -> None:
         store.before_put = None
-        captured_schema.capture(store, PIPELINE, TABLE, columns, ["order_id"])
+        capture(store, columns)
 
     store.before_put = rival
 
 
 def test_two_simultaneous_captures_of_the_same_schema_agree(store: MemoryStore) -> None:
     capture_meanwhile(store, COLUMNS)
-    assert captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])[0].version == 1
+    assert capture(store, COLUMNS)[0].version == 1
     assert len(captured_schema.versions(store, PIPELINE, TABLE)) == 1
 
 
@@ -200,10 +205,10 @@ def test_simultaneous_captures_of_different_schemas_do_not_overwrite_each_other(
     with pytest.raises(
         ContractError, match=r"version 1 of the schema of public.orders: another run stored a different one"
     ):
-        captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])
+        capture(store, COLUMNS)
     assert captured_schema.latest(store, PIPELINE, TABLE).columns == tuple(COLUMNS[:1])
 
 
 def test_a_lost_response_is_not_a_conflict(store: MemoryStore) -> None:
     store.lose_answers()
-    assert captured_schema.capture(store, PIPELINE, TABLE, COLUMNS, ["order_id"])[1]
+    assert capture(store, COLUMNS)[1]

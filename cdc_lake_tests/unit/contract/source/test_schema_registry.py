@@ -70,13 +70,6 @@ def test_an_unknown_id_is_none_until_it_is_registered(registry: Registry) -> Non
     assert [schemas.schema(9), schemas.schema(9)] == [None, SCHEMA]
 
 
-def test_subjects_and_versions(registry: Registry) -> None:
-    registry.on("/subjects", (200, ["a", "b/c"]))
-    registry.on("/subjects/b%2Fc/versions", (200, [1, 3]))
-    assert client(registry).subjects() == ["a", "b/c"]
-    assert client(registry).versions("b/c") == [1, 3]
-
-
 def test_server_errors_are_retried(registry: Registry) -> None:
     registry.on("/schemas/ids/7", (503, "starting"), (500, "starting"), (200, KEY))
     assert client(registry, retry_seconds=10).schema(7) == SCHEMA
@@ -100,9 +93,9 @@ def test_a_registry_that_is_down_is_named() -> None:
 
 
 def test_rejected_credentials_are_reported_at_once(registry: Registry) -> None:
-    registry.on("/subjects", (200, []))
-    with pytest.raises(SchemaRegistryError, match=r"Cannot read the subjects: .*rejects the credentials \(401\)"):
-        SchemaRegistry(registry.url, "Bearer another").subjects()
+    registry.on("/schemas/ids/7", (200, KEY))
+    with pytest.raises(SchemaRegistryError, match=r"Cannot read schema 7: .*rejects the credentials \(401\)"):
+        SchemaRegistry(registry.url, "Bearer another").schema(7)
     assert len(registry.paths) == 1
 
 
@@ -122,12 +115,6 @@ def test_other_responses_fail_with_id_and_status(registry: Registry, answer: Ans
     with pytest.raises(SchemaRegistryError, match=rf"Cannot read schema 7: .*/schemas/ids/7 returned {answer[0]} "):
         client(registry).schema(7)
     assert len(registry.paths) == 1
-
-
-def test_an_unknown_subject_fails(registry: Registry) -> None:
-    registry.on("/subjects/x/versions", (404, {"error_code": 40401, "message": "No subject"}))
-    with pytest.raises(SchemaRegistryError, match=r"the versions of subject x: .* returned 404 .*No subject"):
-        client(registry).versions("x")
 
 
 def test_credentials_that_are_no_header_are_not_in_the_error(registry: Registry) -> None:

@@ -48,7 +48,7 @@ def test_a_time_is_resolved_to_the_newest_commit_before_it(store: MemoryStore, w
 
 @pytest.mark.parametrize("when", ["yesterday", "2026112510", "10:00", ""])
 def test_another_text_is_refused(store: MemoryStore, when: str) -> None:
-    with pytest.raises(ContractError, match="write an instant of 17 digits, or a time such as"):
+    with pytest.raises(ContractError, match=r"it has another format\. Use an instant of 17 digits, or a time such as"):
         history.resolve(store, TABLE, when)
 
 

@@ -80,7 +80,7 @@ def test_a_commit_of_a_table_service_without_checkpoint_is_skipped(store: Memory
 def test_a_table_without_any_checkpoint_is_rejected(store: MemoryStore) -> None:
     store.write(f"{HOODIE}20260101000000000.commit", commit(None))
     with pytest.raises(
-        ObjectDamagedError, match=r"none of its commits carries a checkpoint\. Another program wrote it"
+        ObjectDamagedError, match=r"none of its commits contains a checkpoint\. Another program wrote it"
     ):
         last_commit(store, TABLE)
 
