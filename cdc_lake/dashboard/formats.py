@@ -51,10 +51,10 @@ def readable(value: object, fmt: Format, currency: str) -> str:
     if fmt is Format.TEXT:
         return exact(value)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise ValueError(f"{value!r} is not a number; cast it or declare another format than {fmt}")  # noqa: TRY004
+        raise ValueError(f"{value!r} is not a number. Cast it in the SQL, or declare another format than {fmt}.")  # noqa: TRY004
     number = value if isinstance(value, Decimal) else Decimal(repr(value))
     if not number.is_finite():
-        raise ValueError(f"{value} cannot be shown; guard the division in the SQL with nullif(…, 0)")
+        raise ValueError(f"{value} cannot be shown. Guard the division in the SQL with nullif(…, 0).")
     with localcontext(rounding=ROUND_HALF_UP):
         digits = format(abs(number), fmt.d3.removeprefix("$"))
     sign = "−" if number < 0 and digits.strip("0.,%") else ""  # noqa: RUF001 - d3 writes this minus too

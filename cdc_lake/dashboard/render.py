@@ -42,8 +42,8 @@ def render(spec: DashboardSpec, query: Query, rendered_at: datetime, source_note
         records = fetch(query, visual, f"visual {visual.name}")
         if len(records) > MAX_ROWS:
             raise DashboardError(
-                f"Cannot draw visual {visual.name}: the query returns {len(records):,} rows, and a chart can show "
-                f"{MAX_ROWS:,}. Aggregate in the SQL."
+                f"Cannot draw visual {visual.name}: the query returns {len(records):,} rows, but a chart can show "
+                f"at most {MAX_ROWS:,}. Aggregate in the SQL."
             )
         record = fetch_one(query, visual.values, f"values of visual {visual.name}")
         values = {**texts(spec.key_figures, key_figures, spec.currency), **texts(visual.values, record, spec.currency)}
@@ -56,7 +56,7 @@ def render(spec: DashboardSpec, query: Query, rendered_at: datetime, source_note
             except ValueError as error:
                 reason = " ".join(str(error).splitlines()[:2])
                 raise DashboardError(
-                    f"Cannot draw visual {visual.name}: Vega-Lite rejects the chart: {reason}"
+                    f"Cannot draw visual {visual.name}: Vega-Lite rejects the chart ({reason}). Correct it in the YAML."
                 ) from error
     html = write_page(spec, key_figures, panels, rendered_at, source_note)
     return Rendered(html, previews, {panel.visual.name: len(panel.records) for panel in panels})

@@ -190,7 +190,9 @@ def load_dashboard(path: Path) -> DashboardSpec:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DashboardError(f"Cannot read the dashboard {path}: {error.strerror}.") from error
+        raise DashboardError(
+            f"Cannot read the dashboard {path}: {error.strerror}. Correct the path in the pipeline's YAML."
+        ) from error
     except yaml.YAMLError as error:
         raise DashboardError(f"Cannot read {path}: it is not valid YAML: {error}") from error
     try:

@@ -11,11 +11,13 @@ from typing import Any
 
 from cdc_lake.demo import moma, northwind, pagila, pagila_query
 from cdc_lake.demo.scene import RunStory
-from cdc_lake.samples import loader, server, table_sample
+from cdc_lake.samples import server, table_sample
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
 from cdc_lake.samples.moma import MOMA
+from cdc_lake.samples.northwind import loader
 from cdc_lake.samples.pagila import PAGILA, source_changes
+from cdc_lake.samples.sample_tables import no_progress
 from cdc_lake.samples.table_sample import TableSample
 
 
@@ -56,7 +58,7 @@ def _load_northwind(parameters: ConnectionParameters, given: UserRows) -> Mappin
     report = loader.load(parameters, given.sql_dir)
     if report.own_outbox:
         raise LoadError(
-            f"Cannot run the demo with the scripts in {given.sql_dir}: they create their own outbox, and "
+            f"Cannot run the demo with the scripts in {given.sql_dir}: they create their own outbox, but "
             "the demo needs the sample's outbox, which also contains deletes. Leave out the script that creates "
             f"{loader.OUTBOX}, or load the scripts with `cdc-lake load --sql-dir` and capture "
             "them with another pipeline."
@@ -67,11 +69,11 @@ def _load_northwind(parameters: ConnectionParameters, given: UserRows) -> Mappin
 def _load_moma(parameters: ConnectionParameters, given: UserRows) -> Mapping[str, int]:
     if given.sql_dir is not None:
         raise LoadError("Cannot load SQL scripts as the MoMA sample: leave out --sql-dir.")
-    return dict(table_sample.load(MOMA, parameters, loader.no_progress, files=given.files).tables)
+    return dict(table_sample.load(MOMA, parameters, no_progress, files=given.files).tables)
 
 
 def _load_pagila(parameters: ConnectionParameters, given: UserRows) -> Mapping[str, int]:
-    return dict(table_sample.load(PAGILA, parameters, loader.no_progress, sql_dir=given.sql_dir).tables)
+    return dict(table_sample.load(PAGILA, parameters, no_progress, sql_dir=given.sql_dir).tables)
 
 
 def _load_polled_pagila(parameters: ConnectionParameters, given: UserRows) -> Mapping[str, int]:
@@ -121,7 +123,7 @@ DEMOS: Mapping[str, PipelineDemo] = {
         "MoMA",
         _load_moma,
         {
-            "redated": ("an artwork gets another year", moma.change_year),
+            "redated": ("the year of an artwork is changed", moma.change_year),
             "changed": ("an artist is updated five times and deleted", moma.change_artist),
         },
         _earlier_state,
@@ -131,9 +133,9 @@ DEMOS: Mapping[str, PipelineDemo] = {
         "Pagila",
         _load_pagila,
         {
-            "recategorized": ("a category is inserted, and a film gets it", pagila.change_category),
-            "rerated": ("films get another rating and rate", pagila.update_films),
-            "rekeyed": ("an actor's film changes, which is in the key", pagila.change_key),
+            "recategorized": ("a category is inserted and assigned to a film", pagila.change_category),
+            "rerated": ("rating and rental rate of three films are changed", pagila.update_films),
+            "rekeyed": ("an actor's film, which is part of the key, is changed", pagila.change_key),
             "deleted": ("a film is deleted", pagila.delete_film),
         },
         lambda _: "cdc-lake query \"SELECT * FROM pagila_files.film_refined WHERE rating = 'NC-17' LIMIT 5\"",

@@ -31,7 +31,7 @@ def exclusive(path: Path) -> Iterator[None]:
             yield
     except Timeout:
         raise DemoRunningError(
-            f"Cannot start: another `cdc-lake demo` is running on the state folder {path.parent}. Nothing was changed. "
+            f"Cannot start the demo: another one is running on the state folder {path.parent}. Nothing was changed. "
             "Wait for it or stop it, or set CDC_LAKE_HOME to another folder."
         ) from None
 

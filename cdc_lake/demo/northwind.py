@@ -11,7 +11,7 @@ from contextlib import closing
 from datetime import date
 
 from cdc_lake.demo.scene import AFTER_SOURCE, RunStages, Scene, Story
-from cdc_lake.samples import source_changes
+from cdc_lake.samples.northwind import source_changes
 
 SHIPPED, INSERTED = 11077, 11075
 _COUNT_ITEMS = f"SELECT count(*) FROM order_items WHERE order_id = {INSERTED}"  # noqa: S608 - a constant

@@ -51,7 +51,7 @@ def _advice(message: str) -> str:
     if "password" in message:
         return "Check the user and the password (if PGPASSWORD is set, it is used instead of a prompt)."
     if "database" in message and "does not exist" in message:
-        return "Create the database first, or name another with --dbname."
+        return "Create the database first, or choose another with --dbname."
     if "pg_hba.conf" in message:
         return "Allow this user and address in the server's pg_hba.conf."
     return "Check --host and --port, and that the server is running and listens there."

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdc_lake.samples import loader, table_sample
+from cdc_lake.samples import table_sample
 from cdc_lake.samples.connection import ConnectionParameters
-from cdc_lake.samples.loader import LoadReport
+from cdc_lake.samples.load_report import LoadReport
 from cdc_lake.samples.moma import MOMA
+from cdc_lake.samples.northwind import loader
 from cdc_lake.samples.pagila import PAGILA
 from cdc_lake.samples.sample_tables import Progress
 from cdc_lake.samples.table_sample import TableSample

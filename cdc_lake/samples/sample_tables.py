@@ -20,6 +20,10 @@ Progress = Callable[[str, int, int], None]
 """Called with a name, the number of finished parts, and their total."""
 
 
+def no_progress(_what: str, _done: int, _total: int) -> None:
+    """Show no progress."""
+
+
 @dataclass(frozen=True)
 class Table:
     """A table's rows, with values for `columns`; other columns are NULL."""
@@ -72,10 +76,10 @@ def copy(cur: cursor, schema: str, name: str, file: Path, delimiter: str) -> Non
             columns = [each.name for each in cur.description or ()]
             unknown = [each for each in header if each not in columns]
             if unknown or not header:
+                found = f"unknown names ({', '.join(map(repr, unknown))})" if unknown else "no names"
                 raise LoadError(
-                    f"Cannot load {file} into {name}: its first line has {', '.join(map(repr, unknown)) or 'no names'}"
-                    f". Give it the names of columns, separated by '{delimiter}': {', '.join(columns)}. Nothing was "
-                    "loaded."
+                    f"Cannot load {file} into {name}: its first line contains {found}. Nothing was loaded. Give it the "
+                    f"names of columns, separated by '{delimiter}': {', '.join(columns)}."
                 )
             into = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv, DELIMITER {})").format(
                 sql.Identifier(schema, name),

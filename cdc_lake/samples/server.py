@@ -21,8 +21,8 @@ def require_supported(cur: cursor, parameters: ConnectionParameters) -> str:
     version = cur.connection.server_version
     if version < OLDEST_SERVER:
         raise LoadError(
-            f"Cannot load into {parameters}: the server is PostgreSQL {version // 10000}, and the sample needs "
-            f"{OLDEST_SERVER // 10000} or newer."
+            f"Cannot load into {parameters}: the server is PostgreSQL {version // 10000}, but the sample needs "
+            f"{OLDEST_SERVER // 10000} or newer. Load into another server."
         )
     cur.execute("SHOW wal_level")
     row = cur.fetchone()
@@ -48,7 +48,7 @@ def ensure_database(parameters: ConnectionParameters) -> bool:
                 )
             except errors.InsufficientPrivilege as error:
                 raise LoadError(
-                    f"Cannot create database {parameters.dbname}: user {parameters.user} must not create databases. "
-                    "Create it as another user, or name an existing database with --dbname."
+                    f"Cannot create database {parameters.dbname}: user {parameters.user} is not allowed to create "
+                    "databases. Create it as another user, or choose an existing database with --dbname."
                 ) from error
             return True

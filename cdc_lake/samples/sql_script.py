@@ -62,11 +62,11 @@ def read_folder(folder: Path) -> tuple[Script, ...]:
     Raises LoadError, with file and line, if the folder has no such file or a file cannot be loaded.
     """
     if not folder.is_dir():
-        raise LoadError(f"Cannot read {folder}: it is not a folder. Name the folder that contains your .sql scripts.")
+        raise LoadError(f"Cannot read {folder}: it is not a folder. Give the folder that contains your .sql scripts.")
     paths = sorted(path for path in folder.iterdir() if path.suffix == ".sql" and path.is_file())
     if not paths:
         raise LoadError(
-            f"Cannot load {folder}: it contains no .sql file. Name the folder that contains your .sql scripts."
+            f"Cannot load {folder}: it contains no .sql file. Give the folder that contains your .sql scripts."
         )
     return tuple(_read(path) for path in paths)
 
@@ -130,7 +130,8 @@ def _copy_data(text: str, position: int, words: Sequence[str], place: str) -> tu
     begin = len(text) if end_of_line < 0 else end_of_line + 1
     if text[position:begin].strip():
         raise LoadError(
-            f"Cannot run {place}: COPY … FROM stdin: put its data on the lines after the semicolon. Nothing was loaded."
+            f"Cannot run {place}: there is text after COPY … FROM stdin on the same line. Nothing was loaded. Put the "
+            "data on the lines after the semicolon."
         )
     end = _END_OF_DATA.search(text, begin)
     return (text[begin:], len(text)) if end is None else (text[begin : end.start()], end.end())

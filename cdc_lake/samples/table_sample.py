@@ -1,6 +1,6 @@
 """Load a sample that is a set of tables into a separate database, and remove it again, each in one transaction.
 
-MoMA and Pagila are such samples. loader.py loads Northwind, which has an outbox and a publication.
+MoMA and Pagila are such samples. northwind/loader.py loads Northwind, which has an outbox and a publication.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from psycopg2.extensions import cursor
 from cdc_lake.samples import sample_tables, schema_objects, server
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
-from cdc_lake.samples.loader import LoadReport
+from cdc_lake.samples.load_report import LoadReport
 from cdc_lake.samples.sample_tables import Progress, Table
 from cdc_lake.samples.schema_objects import SchemaObject
 from cdc_lake.samples.script_run import run, use_schema
@@ -65,7 +65,10 @@ def load(
     """
     started = time.monotonic()
     if unknown := sorted(set(files or ()) - set(sample.tables)):
-        raise LoadError(f"Cannot load a file into {', '.join(unknown)}: the tables are {', '.join(sample.tables)}.")
+        raise LoadError(
+            f"Cannot load a file into {', '.join(unknown)}: the sample has no such table. Choose from "
+            f"{', '.join(sample.tables)}."
+        )
     scripts = read_folder(sql_dir) if sql_dir else ()
     server.ensure_database(parameters)
     try:
@@ -143,7 +146,10 @@ def _fill(
         sample_tables.insert(cur, sample.schema, sample.generate(), progress)
     for done, (name, file) in enumerate(files.items(), start=1):
         if sample.delimiter is None:
-            raise LoadError(f"Cannot load {file} into {name}: the {sample.title} sample does not take files.")
+            raise LoadError(
+                f"Cannot load {file} into {name}: files cannot be loaded into the {sample.title} sample. "
+                "Leave them out."
+            )
         sample_tables.copy(cur, sample.schema, name, file, sample.delimiter)
         progress("files", done, len(files))
     return []
@@ -152,6 +158,6 @@ def _fill(
 def _require_tables(sample: TableSample, created: Sequence[str]) -> None:
     if missing := [name for name in sample.tables if name not in created]:
         raise LoadError(
-            f"Cannot load the scripts: after them, schema {sample.schema} has no new table {', '.join(missing)}. "
-            "Nothing was loaded."
+            f"Cannot load the scripts: they do not create {', '.join(missing)} in schema {sample.schema}. Nothing was "
+            "loaded. Add the statements that create these tables."
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cdc_lake.samples import loader
+from cdc_lake.samples.northwind import loader
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.stream.small_pipeline import SmallPipeline

@@ -17,8 +17,8 @@ from rich.table import Table
 
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
+from cdc_lake.samples.load_report import LoadReport
 from cdc_lake.samples.loadable import SAMPLES, LoadableSample
-from cdc_lake.samples.loader import LoadReport
 from cdc_lake.samples.sample_tables import Progress as Show
 
 

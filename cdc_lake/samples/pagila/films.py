@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from cdc_lake.samples.dice import Dice
 from cdc_lake.samples.geography import COUNTRIES
-from cdc_lake.samples.pagila.updated import last_update
+from cdc_lake.samples.pagila.last_update import last_update
 from cdc_lake.samples.sample_tables import Row
 
 ACTORS = 200

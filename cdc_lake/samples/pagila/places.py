@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdc_lake.samples.dice import Dice
-from cdc_lake.samples.pagila.updated import last_update
+from cdc_lake.samples.pagila.last_update import last_update
 from cdc_lake.samples.sample_tables import Row
 
 CITIES = 600

@@ -57,14 +57,6 @@ def change_film_category(conn: connection, category_id: int) -> None:
         _require(cur, "film_category", CHANGED_FILMS[0])
 
 
-def touch_film_actors(conn: connection) -> int:
-    """Update only last_update of the first film's film_actor rows; return their number."""
-    with conn, conn.cursor() as cur:
-        cur.execute("UPDATE film_actor SET last_update = now() WHERE film_id = %s", (CHANGED_FILMS[0],))
-        _require(cur, "film_actor", CHANGED_FILMS[0])
-        return cur.rowcount
-
-
 def change_film_actor_key(conn: connection) -> int:
     """Change film_id of a film_actor from 5 to 100; return the actor's id.
 
@@ -206,4 +198,4 @@ def _find_or_insert(cur: cursor, find: str, insert: str, values: tuple[object, .
 def _require(cur: cursor, table: str, row_id: int) -> None:
     """Raise LoadError if the last UPDATE found no row."""
     if cur.rowcount == 0:
-        raise LoadError(f"Cannot change {table}: it has no row of id {row_id}. Load the Pagila sample first.")
+        raise LoadError(f"Cannot change {table}: it has no row with id {row_id}. Load the Pagila sample first.")

@@ -22,7 +22,7 @@ from typing import get_args
 
 from cdc_lake.pipeline.assets.table_services import COMPACTION
 from cdc_lake.pipeline.spec import Mode
-from cdc_lake.samples import loader
+from cdc_lake.samples.northwind import loader
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.kills import kill_campaign

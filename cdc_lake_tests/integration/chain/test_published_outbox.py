@@ -13,7 +13,7 @@ import pytest
 from cdc_lake.pipeline.loading import load as load_flow
 from cdc_lake.profile import resolved
 from cdc_lake.samples.connection import ConnectionParameters
-from cdc_lake.samples.loader import load, unload
+from cdc_lake.samples.northwind.loader import load, unload
 from cdc_lake_tests.helpers.sql_scripts import write_published_folder
 from cdc_lake_tests.integration.chain.conftest import NewPipeline
 
@@ -39,7 +39,7 @@ def folder_loaded(chain_stack: None, tmp_path: Path) -> Iterator[None]:  # noqa:
     login = postgres.login()
     server = ConnectionParameters(login.host, login.port, "devdb", login.user, login.password)
     report = load(server, tmp_path)
-    assert (report.own_outbox, report.outbox_rows) == (True, 829)
+    assert (report.own_outbox, report.tables[-1]) == (True, ("cdc_events", 829))
     yield
     with closing(server.connect()) as connection:
         unload(connection)

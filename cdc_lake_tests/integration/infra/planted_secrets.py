@@ -17,8 +17,8 @@ import httpx
 import psutil
 import pytest
 
-from cdc_lake.samples import loader
 from cdc_lake.samples.connection import ConnectionParameters
+from cdc_lake.samples.northwind import loader
 from cdc_lake_tests.helpers.local_stack import scratch_home
 from infra.files import write_atomic
 from infra.local.stack.attach import load_endpoints

@@ -17,9 +17,9 @@ from psycopg2.extensions import connection
 from tenacity import retry, stop_after_delay, wait_fixed
 
 from cdc_lake.samples.connection import ConnectionParameters
-from cdc_lake.samples.loader import load
 from cdc_lake.samples.northwind import SCHEMA_SQL
 from cdc_lake.samples.northwind.generate import dataset
+from cdc_lake.samples.northwind.loader import load
 from infra.local.components.postgres import SUPERUSER, PostgresComponent
 from infra.local.stack.component import LOOPBACK, Secrets, StackContext
 

@@ -18,7 +18,7 @@ from psycopg2.extensions import connection
 
 from cdc_lake.pipeline.loading import load
 from cdc_lake.samples.errors import LoadError
-from cdc_lake.samples.source_changes import delete_order, insert_order_with_lines, ship_order
+from cdc_lake.samples.northwind.source_changes import delete_order, insert_order_with_lines, ship_order
 from resources.waiting import until
 
 DIFFERENT = (load("northwind").folder / "outbox_equals_documents.sql").read_text()
@@ -355,31 +355,29 @@ def test_truncated_orders_are_sent_as_deletes(loaded: connection) -> None:
 
 def test_the_story_of_a_shipped_order_causes_one_update(loaded: connection) -> None:
     with events(loaded) as counted:
-        shipped = ship_order(loaded)
-    assert (shipped.order_id, shipped.before, shipped.shipped) == (11077, None, date(1998, 6, 15))
-    assert counted == {"U": shipped.events}
-    assert query(loaded, "SELECT shipped_date FROM datalake.cdc_events WHERE order_id = 11077") == [(shipped.shipped,)]
+        ship_order(loaded)
+    assert counted == {"U": 1}
+    shipped = "SELECT shipped_date FROM datalake.cdc_events WHERE order_id = 11077"
+    assert query(loaded, shipped) == [(date(1998, 6, 15),)]
 
 
 def test_the_story_of_an_order_that_is_inserted_line_by_line_and_deleted(loaded: connection) -> None:
     loaded.autocommit = False
     with events(loaded) as counted:
         loaded.commit()
-        inserted = insert_order_with_lines(loaded)
+        insert_order_with_lines(loaded)
     loaded.commit()
     assert counted == {"I": 1, "U": 3}
-    assert inserted.events == 4
     ((customer, items),) = query(
         loaded, "SELECT customer_id, order_items FROM datalake.cdc_events WHERE order_id = 11075"
     )
-    assert customer == inserted.customer_id
-    assert [item["product_id"] for item in items] == [line.product_id for line in inserted.lines]
+    assert [(customer,)] == query(loaded, "SELECT customer_id::text FROM datalake.orders WHERE order_id = 11075")
+    assert [(item["product_id"], item["quantity"]) for item in items] == [(1, 10), (2, 30), (3, 2)]
     assert all(item["discount"] == 0.15 for item in items)
     with events(loaded) as counted:
         loaded.commit()
-        deleted = delete_order(loaded)
+        delete_order(loaded)
     loaded.commit()
-    assert (deleted.lines, deleted.events) == (3, 1)
     assert counted == {"D": 1}
     assert query(loaded, "SELECT count(*) FROM datalake.cdc_events") == [(829,)]
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from cdc_lake.cli.app import app, main
 from cdc_lake.cli.data.query import _athena
 from cdc_lake.samples.connection import ConnectionParameters
+from cdc_lake.samples.load_report import LoadReport
 from cdc_lake.samples.loadable import SAMPLES
-from cdc_lake.samples.loader import LoadReport
 from cdc_lake_tests.fakes.aws.account import bind
 from resources.athena import Athena
 

@@ -32,7 +32,7 @@ def test_readable_rounds_half_up_and_adds_the_unit(value: object, fmt: Format, t
 
 @pytest.mark.parametrize("value", ["12", True, float("nan")])
 def test_numeric_formats_reject_other_values(value: object) -> None:
-    with pytest.raises(ValueError, match=r"is not a number; cast it|nan cannot be shown; guard"):
+    with pytest.raises(ValueError, match=r"is not a number\. Cast it|nan cannot be shown\. Guard"):
         readable(value, Format.MONEY, "$")
 
 

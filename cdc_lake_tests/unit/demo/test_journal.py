@@ -127,7 +127,7 @@ def test_a_second_demo_on_one_folder_is_refused_until_the_first_ends(tmp_path: P
     assert first.stdout is not None
     assert first.stdout.readline() == "held\n"
     with (
-        pytest.raises(DemoRunningError, match=r"another `cdc-lake demo` is running on the state folder .*home"),
+        pytest.raises(DemoRunningError, match=r"another one is running on the state folder .*home"),
         exclusive(journal),
     ):
         pytest.fail("both processes hold the lock")

@@ -9,8 +9,8 @@ import pytest
 
 from cdc_lake.demo import northwind
 from cdc_lake.demo.observe import Observer
-from cdc_lake.samples import source_changes
 from cdc_lake.samples.connection import ConnectionParameters
+from cdc_lake.samples.northwind import source_changes
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 

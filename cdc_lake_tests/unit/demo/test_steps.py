@@ -16,10 +16,10 @@ from cdc_lake.demo.journal import Journal
 from cdc_lake.demo.scene import AFTER_SOURCE, RunStages
 from cdc_lake.demo.steps import Demo
 from cdc_lake.pipeline import loading
-from cdc_lake.samples import loader
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
-from cdc_lake.samples.loader import LoadReport
+from cdc_lake.samples.load_report import LoadReport
+from cdc_lake.samples.northwind import loader
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 STEPS = [

@@ -14,8 +14,8 @@ from cdc_lake import profile
 from cdc_lake.cli.samples import load as command
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
+from cdc_lake.samples.load_report import LoadReport
 from cdc_lake.samples.loadable import SAMPLES, LoadSample
-from cdc_lake.samples.loader import LoadReport
 from resources.postgres.resource import Postgres
 
 REPORT = LoadReport(tables=(("orders", 829), ("cdc_events", 829)), wal_level="logical", seconds=0.2)

@@ -74,12 +74,12 @@ def test_our_own_outbox_script_is_split_correctly() -> None:
         ("START TRANSACTION", "START"),
         ("rollback", "ROLLBACK"),
         ("PREPARE TRANSACTION 'x'", "PREPARE"),
-        ("COPY t (a, b) FROM stdin; SELECT 2", "put its data on the lines after the semicolon"),
+        ("COPY t (a, b) FROM stdin; SELECT 2", "Put the data on the lines after the semicolon"),
         ("\\connect other", "psql command"),
         ("SELECT 1 \\gexec", "psql command"),
         ("SET standard_conforming_strings = off", "E'…'"),
         ("ABORT", "ABORT"),
-        ("COPY t\nFROM\nSTDIN; 1", "put its data on the lines after the semicolon"),
+        ("COPY t\nFROM\nSTDIN; 1", "Put the data on the lines after the semicolon"),
     ],
 )
 def test_unsupported_statements_are_rejected_with_file_and_line(statement: str, message: str) -> None:

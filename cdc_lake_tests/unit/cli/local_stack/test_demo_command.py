@@ -165,7 +165,7 @@ def test_a_second_demo_on_the_same_folder_fails_and_changes_nothing(
         main()
     assert ended.value.code == 1
     printed = capsys.readouterr()
-    assert f"another `cdc-lake demo` is running on the state folder {tmp_path}" in printed.err
+    assert f"another one is running on the state folder {tmp_path}" in printed.err
     assert printed.out == ""
     assert fake.journals == []
     assert (tmp_path / "demo.json").exists()

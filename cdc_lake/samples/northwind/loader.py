@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg2
@@ -13,9 +12,10 @@ from psycopg2.extensions import connection, cursor
 from cdc_lake.samples import sample_tables, server
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
+from cdc_lake.samples.load_report import LoadReport
 from cdc_lake.samples.northwind import OUTBOX_SQL, SCHEMA_SQL
 from cdc_lake.samples.northwind.generate import dataset
-from cdc_lake.samples.sample_tables import Progress
+from cdc_lake.samples.sample_tables import Progress, no_progress
 from cdc_lake.samples.script_run import creates_schema, run, use_schema
 from cdc_lake.samples.sql_script import read_folder
 
@@ -31,30 +31,10 @@ OUTBOX_READS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class LoadReport:
-    """The result of a load."""
-
-    tables: tuple[tuple[str, int], ...]
-    """The name and number of rows of each table of the schema, the outbox last."""
-    wal_level: str
-    """The server's setting; changes can be captured only with `logical`."""
-    seconds: float
-    own_outbox: bool = False
-    """Whether the scripts created an outbox, so that the sample's outbox was not added."""
-    roles: tuple[str, ...] = ()
-    """The roles that were created, without login, because the scripts grant rights to them or need an owner."""
-
-    @property
-    def outbox_rows(self) -> int:
-        """The number of rows of cdc_events, one for each order."""
-        return dict(self.tables)[OUTBOX]
-
-
 def load(
     parameters: ConnectionParameters,
     sql_dir: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> LoadReport:
     """Create schema datalake from generated data, or from the scripts of `sql_dir`, and add the outbox.
 
@@ -62,7 +42,6 @@ def load(
     database unchanged, if the schema or the publication exists, the server cannot be reached, or a script fails.
     """
     started = time.monotonic()
-    progress = progress or no_progress
     scripts = read_folder(sql_dir) if sql_dir else ()  # before the connection, so that invalid scripts change nothing
     conn = parameters.connect()
     roles: list[str] = []
@@ -114,10 +93,6 @@ def unload(conn: connection) -> bool:
         if cur.fetchone():
             cur.execute(sql.SQL("ALTER DATABASE {} RESET search_path").format(sql.Identifier(conn.info.dbname)))
     return True
-
-
-def no_progress(_what: str, _done: int, _total: int) -> None:
-    """Show no progress."""
 
 
 def _mark(cur: cursor) -> str | None:
