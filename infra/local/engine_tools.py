@@ -29,7 +29,7 @@ def run_tool(launch: Launch, component: str, home: Path, seconds: float = 120) -
             code = None
         text = log.read_text(encoding="utf-8", errors="replace")
     if code != 0:
-        what = f"ended with code {code}" if code is not None else f"was not done after {seconds:.0f} s"
+        what = f"ended with code {code}" if code is not None else f"did not end within {seconds:.0f} s"
         tail = "\n".join(text.strip().splitlines()[-15:])
         raise StackError(f"Cannot prepare {component}: {Path(launch.argv[0]).name} {what}:\n{tail}")
     return text

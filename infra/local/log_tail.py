@@ -18,7 +18,9 @@ def read_log(log: Path, count: int, *, follow: bool = False) -> Iterator[str]:
     """
     if not log.exists():
         others = ", ".join(sorted(path.stem for path in log.parent.glob("*.log"))) or "none"
-        raise StackError(f"Cannot show the log {log}: it does not exist. Components with a log: {others}.")
+        raise StackError(
+            f"Cannot show the log {log}: it does not exist. Choose one of the components with a log: {others}."
+        )
     with log.open(encoding="utf-8", errors="replace") as file:
         yield from deque(file, maxlen=count)
         position = file.tell()

@@ -25,7 +25,8 @@ def prepare(console: Console, *, registry: bool = False) -> dict[str, float]:
     home = find_home()
     faults = [check for check in examine(home, all_components()) if check.level == "missing"]
     if faults:
-        raise StackError("; ".join(f"{check.name}: {check.found}: {check.todo}" for check in faults))
+        found = "; ".join(f"{check.name}: {check.found} ({check.todo})" for check in faults)
+        raise StackError(f"Cannot start the stack: requirements are missing: {found}.")
     started = time.monotonic()
     fetch(console, registry=registry)
     fetched = time.monotonic()

@@ -88,9 +88,9 @@ class ConsoleSetup:
 
         def follow() -> None:
             while not ended.wait(0.5):
-                self._progress.doing(name, f"fetching, {megabytes(measure())} so far")
+                self._progress.doing(name, f"downloading, {megabytes(measure())} so far")
 
-        self._progress.doing(name, "fetching")
+        self._progress.doing(name, "downloading")
         self._ended, self._thread = ended, Thread(target=follow, daemon=True)
         self._thread.start()
 

@@ -52,7 +52,7 @@ def test_logs_prints_the_last_lines(tmp_path: Path) -> None:
     result = run(app, ["logs", "kafka", "-n", "2", "--home", str(tmp_path)])
     assert result.stdout == "two\nthree\n"
     missing = run(app, ["logs", "flink", "--home", str(tmp_path)])
-    assert "Components with a log: kafka" in str(missing.exception)
+    assert "Choose one of the components with a log: kafka" in str(missing.exception)
 
 
 def test_logs_follows_what_is_appended(tmp_path: Path) -> None:

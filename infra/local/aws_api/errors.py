@@ -40,9 +40,9 @@ class AwsError(Exception):
 
 def unknown_operation(service: str, operation: str, offered: Collection[str]) -> AwsError:
     """Log that an operation was rejected, and return the error for its caller."""
-    log.info("Refused %s:%s.", service, operation)
+    log.info("Rejected the unknown operation %s:%s.", service, operation)
     return AwsError(
         "UnknownOperationException",
-        f"{service}:{operation} is not offered by the local AWS API. Of {service} it offers"
+        f"The local AWS API does not have the operation {service}:{operation}. Of {service} it has"
         f" {', '.join(sorted(offered))}.",
     )

@@ -65,7 +65,7 @@ class AwsServices:
         if not _is_from_a_program(environ):
             raise AwsError(
                 "AccessDeniedException",
-                "Request rejected: it comes from a web page or names another host (Host: "
+                "The request comes from a web page or names another host (Host: "
                 f"{environ.get('HTTP_HOST')!r}, Origin: {environ.get('HTTP_ORIGIN')!r}). "
                 f"Send it from a program, to http://{LOOPBACK}:{environ['SERVER_PORT']}.",
                 status=403,
@@ -76,19 +76,19 @@ class AwsServices:
         if scope["service"] not in self._services:
             raise AwsError(
                 "UnknownOperationException",
-                f"{scope['service']} is not offered by the local AWS API, which has "
-                f"{', '.join(sorted(self._services))}. Was this call meant for another endpoint_url?",
+                f"The local AWS API does not have the service {scope['service']}, only "
+                f"{', '.join(sorted(self._services))}. Send the request to another endpoint_url.",
             )
         if scope["region"] != self._region:
             raise AwsError(
                 "InvalidSignatureException",
                 f"Credential should be scoped to a valid region: the local AWS API is in "
-                f"{self._region!r}, the call is signed for {scope['region']!r}.",
+                f"{self._region!r}, but the request is signed for {scope['region']!r}.",
             )
         if not self._keys.signed(environ):
             raise AwsError(
                 "InvalidSignatureException",
-                "The request signature does not match the stack's keys: `cdc-lake env --show-secrets` prints them.",
+                "The request signature does not match the stack's keys, which `cdc-lake env --show-secrets` prints.",
                 status=403,
             )
         return self._services[scope["service"]]

@@ -132,7 +132,9 @@ class ConnectComponent:
         httpx.get(url, auth=login, timeout=10, trust_env=False).raise_for_status()
         refused = httpx.get(url, timeout=10, trust_env=False)
         if refused.status_code != httpx.codes.UNAUTHORIZED:
-            raise StackError(f"connect returned {refused.status_code} for a request without a password, not 401")
+            raise StackError(
+                f"Kafka Connect returned {refused.status_code} instead of 401 for a request without a password"
+            )
 
     def after_ready(self, context: StackContext) -> None:
         """Do nothing: the pipelines create connectors."""

@@ -76,7 +76,7 @@ class KafkaComponent:
         address = f"{LOOPBACK}:{context.ports['kafka']}"
         client = AdminClient({"bootstrap.servers": address, "log_level": 0, "socket.timeout.ms": 3000})
         if not client.list_topics(timeout=3).brokers:
-            raise StackError(f"no broker at {address} yet")
+            raise StackError(f"there is no broker at {address} yet")
 
     def after_ready(self, context: StackContext) -> None:
         """Do nothing: the pipelines create topics."""

@@ -78,7 +78,7 @@ class PostgresComponent:
     def _hand_over(self, folder: Path, user: str) -> None:
         account = pwd.getpwnam(user)
         if folder.stat().st_uid != account.pw_uid:
-            log.info("PostgreSQL refuses to run as root: it runs as user %s, who now owns %s", user, folder)
+            log.info("PostgreSQL does not run as root: it runs as user %s, who now owns %s", user, folder)
             for path in (folder, *folder.rglob("*")):
                 os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
         folder.chmod(0o700)

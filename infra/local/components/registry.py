@@ -107,7 +107,7 @@ class RegistryComponent:
             refused = httpx.get(url + path, timeout=10, trust_env=False)
             if refused.status_code != httpx.codes.UNAUTHORIZED:
                 raise StackError(
-                    f"registry returned {refused.status_code} for a request of {path} without a token, not 401"
+                    f"the registry returned {refused.status_code} instead of 401 for {path} without a token"
                 )
 
     def after_ready(self, context: StackContext) -> None:
@@ -137,6 +137,6 @@ def _read(file: Path) -> _Credentials | None:
         return None
     except ValidationError:
         raise StackError(
-            f"Cannot read {file}: it is not what cdc-lake wrote there. Delete it, then run `cdc-lake down` and "
-            "`cdc-lake up`: the registry gets a new token."
+            f"Cannot read {file}: it was changed and is not valid. Delete it, then run `cdc-lake down` and "
+            "`cdc-lake up`, which creates a new token for the registry."
         ) from None

@@ -76,7 +76,7 @@ class S3Component:
 
         answer = httpx.get(f"http://{LOOPBACK}:{context.ports['s3']}/", timeout=5, trust_env=False)
         if answer.status_code != 403:
-            raise StackError(f"s3 returned {answer.status_code} for an unsigned request, not 403")
+            raise StackError(f"the S3 server returned {answer.status_code} instead of 403 for an unsigned request")
 
     def after_ready(self, context: StackContext) -> None:
         """Create the bucket through the S3 API."""

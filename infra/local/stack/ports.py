@@ -50,7 +50,7 @@ def is_free(port: int) -> bool:
         return True
 
 
-def holder(port: int) -> str:
+def listener(port: int) -> str:
     """Return the name and pid of the process that listens on the port, for an error message.
 
     Returns "another process" if this user may not see them.
@@ -118,7 +118,7 @@ def _choose_one(
     if fixed is not None:
         if not (ours and saved == fixed) and not is_free(fixed):
             raise PortTaken(
-                f"Cannot start {name}: port {fixed} ({variable(name)}) is held by {holder(fixed)}. "
+                f"Cannot start {name}: port {fixed} ({variable(name)}) is used by {listener(fixed)}. "
                 f"End that process, or set {variable(name)} to a free port."
             )
         return fixed
@@ -130,8 +130,8 @@ def _choose_one(
         if port not in used and port not in reserved and is_free(port):
             expected = saved or first
             if port != expected:
-                by = "belongs to another stack of yours" if expected in used else "is taken"
-                say(f"port {expected} for {name} {by}: using {port} (set {variable(name)} to fix one)")
+                by = "is reserved by another of your stacks" if expected in used else "is in use"
+                say(f"{name} uses port {port}: port {expected} {by} (set {variable(name)} to choose a port)")
             return port
     raise PortTaken(
         f"Cannot start {name}: no port between {first} and {first + SEARCHED - 1} is free. Set {variable(name)} to a "

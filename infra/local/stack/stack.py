@@ -53,7 +53,7 @@ class Stack:
         """
         progress = progress or SilentProgress()
         self.home.make()
-        with self.home.locked(), _relayed(progress):
+        with self.home.locked(), _log_to_progress(progress):
             chosen = with_needs(self.components, [c.name for c in self._used()] if only is None else only)
             # Another program may take a port after it is chosen and before it is used; then ports are chosen again.
             Retrying(retry=retry_if_exception_type(PortLost), stop=stop_after_attempt(_PORT_CHOICES), reraise=True)(
@@ -128,7 +128,7 @@ class Stack:
         return [c for c in self.components if c.name not in OPTIONAL or c.name in started]
 
 
-class _relayed(logging.Handler):  # noqa: N801 - used as a context manager
+class _log_to_progress(logging.Handler):  # noqa: N801 - used as a context manager
     """Shows the log records of components as messages while `up` runs."""
 
     def __init__(self, progress: StackProgress) -> None:

@@ -70,6 +70,6 @@ def _read(path: Path) -> _SecretsFile:
         return _SecretsFile.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
         raise StackError(
-            f"Cannot read {path}: it is not what cdc-lake wrote there ({error.error_count()} problems). Restore it "
+            f"Cannot read {path}: it was changed and is not valid ({error.error_count()} errors). Restore it "
             f"from a copy, or run `cdc-lake down`, remove {path.parent} and start over."
         ) from None

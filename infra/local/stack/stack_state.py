@@ -37,10 +37,6 @@ class StateFile:
         self._path = path
         self._lock = Lock()
 
-    def exists(self) -> bool:
-        """Return whether the stack was ever started here."""
-        return self._path.exists()
-
     def read(self) -> StackState:
         """Return the recorded state; an empty one if the file is missing or damaged.
 

@@ -21,7 +21,7 @@ def with_needs(components: Sequence[Component], names: Collection[str]) -> list[
     while queue:
         name = queue.pop()
         if name not in by_name:
-            raise StackError(f"Cannot start {name!r}: it is not a component. Components: {', '.join(by_name)}.")
+            raise StackError(f"Cannot start {name!r}: it is not a component. Choose from {', '.join(by_name)}.")
         if name not in wanted:
             wanted.add(name)
             queue.extend(by_name[name].needs)

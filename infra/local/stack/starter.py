@@ -51,7 +51,7 @@ class Starter:
 
     def _still_serves(self, component: Component, context: StackContext, process: psutil.Process) -> bool:
         """Return whether a process that was started earlier answers; False if it ends in the meantime."""
-        self.progress.doing(component.name, "looking whether it answers")
+        self.progress.doing(component.name, "checking that it answers")
         try:
             self._wait(component, context, process, log_from=0)
         except StartFailed:
@@ -103,18 +103,20 @@ class Starter:
             )(probe)
         except RetryError as error:
             cause = error.last_attempt.exception()
+            why = str(cause) or type(cause).__name__
             self.end(component.name, component, find(self.home.path, component.name))
             raise StartFailed(
-                f"Cannot start {component.name}: it did not answer within {seconds:.0f} s ({type(cause).__name__}: "
-                f"{cause}) and was ended. {START_VARIABLE} sets another limit{self._tail(component.name, log_from)}"
+                f"Cannot start {component.name}: it did not answer within {seconds:.0f} s ({why}), so it was "
+                f"ended. {START_VARIABLE} sets another limit{self._tail(component.name, log_from)}"
             ) from cause
 
     def _tail(self, component: str, offset: int) -> str:
+        """Return a sentence with the last lines of the component's log after `offset`."""
         log = self.home.log(component)
         with log.open("rb") as file:
             file.seek(offset if offset <= log.stat().st_size else 0)  # the log may have been rotated
             lines = file.read().decode("utf-8", errors="replace").strip().splitlines()[-TAIL_LINES:]
-        return f"; the end of {log}:\n" + "\n".join(lines or ["(it printed nothing)"])
+        return f". The end of {log}:\n" + "\n".join(lines or ["(it is empty)"])
 
     def end(self, name: str, component: Component | None, found: list[Found]) -> None:
         """End these processes of one component and delete its record; return when they have ended."""

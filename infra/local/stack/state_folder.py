@@ -34,7 +34,8 @@ class StackHome:
         """Return the file with the output of the component's process. Raises StackError if the name is not valid."""
         if not component.isidentifier():
             raise StackError(
-                f"Cannot find the log of {component!r}: it is not a component. `cdc-lake status` lists the components."
+                f"Cannot find the log of {component!r}: it is not a component. Run `cdc-lake status`, which lists the "
+                "components."
             )
         return self.path / "logs" / f"{component}.log"
 

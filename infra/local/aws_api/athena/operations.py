@@ -53,10 +53,12 @@ class AthenaOperations:
         context = request.get("QueryExecutionContext") or {}
         catalog = context.get("Catalog", CATALOG)
         if catalog.lower() != CATALOG:
-            raise invalid_request(f"Catalog '{catalog}' does not exist; there is AwsDataCatalog.")
+            raise invalid_request(f"Catalog '{catalog}' does not exist; the only catalog is AwsDataCatalog.")
         workgroup = request.get("WorkGroup") or WORKGROUP
         if workgroup != WORKGROUP:
-            raise invalid_request(f"WorkGroup {workgroup} is not found. The local Athena has {WORKGROUP}.")
+            raise invalid_request(
+                f"WorkGroup {workgroup} is not found; the only workgroup of the local Athena is {WORKGROUP}."
+            )
         uri = (request.get("ResultConfiguration") or {}).get("OutputLocation")
         if not uri:
             raise invalid_request("No output location provided: ResultConfiguration.OutputLocation is needed.")

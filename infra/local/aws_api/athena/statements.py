@@ -71,7 +71,7 @@ def classify(sql: str) -> Statement:
             return Statement(text, kind, form)
     word = text.split(maxsplit=1)[0]
     raise invalid_request(
-        f"line 1:1: mismatched input '{word[:40]}'. The local Athena runs {_OFFERED}.", "MALFORMED_QUERY"
+        f"line 1:1: mismatched input '{word[:40]}'. The local Athena can run {_OFFERED}.", "MALFORMED_QUERY"
     )
 
 
@@ -83,4 +83,4 @@ def _refuse_other_catalogs(text: str) -> None:
         return  # Trino parses the statement itself and reports the error better
     for table in tables:
         if table.catalog and table.catalog.lower() != CATALOG:
-            raise invalid_request(f"Catalog '{table.catalog}' does not exist; there is AwsDataCatalog.")
+            raise invalid_request(f"Catalog '{table.catalog}' does not exist; the only catalog is AwsDataCatalog.")

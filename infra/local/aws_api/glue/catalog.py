@@ -69,9 +69,11 @@ def glue_service(file: CatalogFile) -> Application:
                     try:
                         file.save()
                     except OSError as error:
-                        log.exception("The Glue catalog could not be saved; %s is undone.", action)
+                        log.exception("Cannot save the Glue catalog; %s was undone.", action)
                         file.restore()
-                        failure = AwsError("InternalServiceException", f"Not saved: {error}", status=500)
+                        failure = AwsError(
+                            "InternalServiceException", f"Cannot save the Glue catalog: {error}", status=500
+                        )
                         return _answer(failure, self.response_headers)
                 return answer
 

@@ -48,8 +48,8 @@ class CatalogFile:
         document = json.loads(self._path.read_text(encoding="utf-8")) if self._path.exists() else None
         if document is not None and document.get("format") != _FORMAT:
             raise ValueError(
-                f"{self._path} has format {document.get('format')!r}, this version reads {_FORMAT}. "
-                "Move the file away to start with an empty catalog."
+                f"Cannot read {self._path}: it has format {document.get('format')!r}, and this version reads "
+                f"{_FORMAT}. Move the file away to start with an empty catalog."
             )
         self._backend.databases.clear()
         for each in document["databases"] if document else []:

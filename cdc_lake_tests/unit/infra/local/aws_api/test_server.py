@@ -68,7 +68,7 @@ def test_an_unknown_service_is_rejected_with_its_name() -> None:
     status, body = respond(request("dynamodb"))
 
     assert status == "400 UnknownOperationException"
-    assert "dynamodb is not offered by the local AWS API, which has athena, glue." in json.loads(body)["Message"]
+    assert "The local AWS API does not have the service dynamodb, only athena, glue." in json.loads(body)["Message"]
 
 
 def test_errors_of_xml_protocols_are_xml() -> None:
@@ -108,5 +108,5 @@ def test_requests_of_web_pages_are_rejected(page: dict[str, Any]) -> None:
 
     assert status == "403 AccessDeniedException"
     message = json.loads(body)["Message"]
-    assert message.startswith("Request rejected: it comes from a web page or names another host")
+    assert message.startswith("The request comes from a web page or names another host")
     assert message.endswith("to http://127.0.0.1:5000.")

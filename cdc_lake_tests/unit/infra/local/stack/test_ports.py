@@ -88,7 +88,7 @@ def test_a_port_in_use_is_replaced_and_reported(book: PortBook, tmp_path: Path, 
     chosen, messages = choose(book, tmp_path / "a", {"postgres": used_port})
     assert chosen["postgres"] != used_port
     assert is_free(chosen["postgres"])
-    assert f"{used_port} for postgres" in messages[0]
+    assert f"port {used_port} is in use" in messages[0]
 
 
 def test_a_port_held_by_our_own_process_is_kept(book: PortBook, tmp_path: Path, used_port: int) -> None:
@@ -101,7 +101,7 @@ def test_a_fixed_port_in_use_is_an_error_that_names_the_holder(
     book: PortBook, tmp_path: Path, used_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CDC_LAKE_PORT_POSTGRES", str(used_port))
-    by = rf"\(CDC_LAKE_PORT_POSTGRES\) is held by .*pid {os.getpid()}\. End that process, or set CDC_LAKE_PORT_POSTGRES"
+    by = rf"\(CDC_LAKE_PORT_POSTGRES\) is used by .*pid {os.getpid()}\. End that process, or set CDC_LAKE_PORT_POSTGRES"
     with pytest.raises(PortTaken, match=rf"Cannot start postgres: port {used_port} {by}"):
         choose(book, tmp_path / "a")
 

@@ -18,7 +18,7 @@ def test_needs_are_included_in_registry_order() -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(StackError, match=r"Cannot start 'x': it is not a component\. Components: a, b, c, d\."):
+    with pytest.raises(StackError, match=r"Cannot start 'x': it is not a component\. Choose from a, b, c, d\."):
         with_needs(CHAIN, ["x"])
 
 
