@@ -56,13 +56,13 @@ def test_there_are_three_environments() -> None:
         ({"quicksight_principal": "analysts"}, "dev.quicksight_principal: String should match pattern"),
         ({"emr__environment": "s3://bucket/python.tar.gz"}, "dev.emr.environment: String should match pattern"),
         ({"glue_databases": []}, "dev.glue_databases: Tuple should have at least 1 item"),
-        ({"glue_databases": ["lake", "moma", "lake"]}, "dev.glue_databases: name each database once: lake appears"),
+        ({"glue_databases": ["lake", "moma", "lake"]}, "dev.glue_databases: lake is in the list more than once"),
         ({"registry": {}}, "dev.registry.url: Field required"),
         ({"registry": {"url": "https://user@registry"}}, "dev.registry.url: String should match pattern"),
         ({"registry": {"url": "https://registry", "secret": INCOMPLETE}}, "dev.registry.secret: String should"),
         (
             {"registry": {"url": "https://registry", "converter_member": "user_info"}},
-            "dev.registry: converter_member is 'user_info', but secret is not set: set the secret that has it",
+            "dev.registry: converter_member is 'user_info', but secret is not set: set the secret that contains it",
         ),
         (
             {"registry": {"url": "https://registry", "secret": ELSEWHERE}},

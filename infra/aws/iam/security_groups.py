@@ -49,21 +49,21 @@ class SecurityGroups(Construct):
 
     def _kafka(self) -> None:
         # A connector has this group and `connect`: MSK Connect reaches the cluster from within this group.
-        self._allow(self.kafka, self.kafka, KAFKA_IAM, "Connect workers, which carry this group")
+        self._allow(self.kafka, self.kafka, KAFKA_IAM, "Connect workers, which are in this group too")
         self._allow(self.spark, self.kafka, KAFKA_IAM, "landing reads topics")
         self._allow(self.dagster, self.kafka, KAFKA_IAM, "topics, offsets and checks")
-        self._allow(self.access, self.kafka, KAFKA_IAM, "people, through a forwarded port")
+        self._allow(self.access, self.kafka, KAFKA_IAM, "users, through a forwarded port")
 
     def _dagster(self) -> None:
-        self._allow(self.dagster, self.dagster, CODE_LOCATION, "webserver and daemon ask the code location")
-        self._allow(self.access, self.dagster, WEBSERVER, "people, through a forwarded port")
+        self._allow(self.dagster, self.dagster, CODE_LOCATION, "webserver and daemon call the code location")
+        self._allow(self.access, self.dagster, WEBSERVER, "users, through a forwarded port")
         self._allow(self.dagster, self.dagster_storage, POSTGRES, "runs, events and cursors")
 
     def _emr(self) -> None:
         """Add the rules that EMR requires in private subnets. EMR checks them at each start and adds missing ones."""
-        self._allow(self.emr_primary, self.emr_service, _EMR_SERVICE, "EMR: the primary node asks the service")
+        self._allow(self.emr_primary, self.emr_service, _EMR_SERVICE, "EMR: the primary node calls the service")
         for nodes in (self.emr_primary, self.emr_core):
-            self._allow(self.emr_service, nodes, _EMR_PRIMARY, "EMR: the service asks the nodes")
+            self._allow(self.emr_service, nodes, _EMR_PRIMARY, "EMR: the service calls the nodes")
         self.emr_service.add_egress_rule(self.emr_primary, ec2.Port.tcp(_EMR_PRIMARY), "EMR")
         self.emr_service.add_egress_rule(self.emr_core, ec2.Port.tcp(_EMR_PRIMARY), "EMR")
         for group in (self.emr_primary, self.emr_core, self.emr_service, self.spark):

@@ -118,7 +118,7 @@ class Registry(Part):
     def _member_of_a_secret(self) -> Registry:
         if self.secret is None and self.converter_member != "password":
             raise ValueError(
-                f"converter_member is {self.converter_member!r}, but secret is not set: set the secret that has it"
+                f"converter_member is {self.converter_member!r}, but secret is not set: set the secret that contains it"
             )
         return self
 

@@ -70,7 +70,7 @@ class Size(BaseModel):
     @classmethod
     def _named_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if repeated := sorted({each for each in value if value.count(each) > 1}):
-            raise ValueError(f"name each database once: {', '.join(repeated)} appears more than once")
+            raise ValueError(f"{', '.join(repeated)} is in the list more than once: remove the repetition")
         return value
 
     @model_validator(mode="after")
@@ -118,8 +118,8 @@ def size(name: str, file: Path = FILE) -> Size:
 def _checked(name: str, entry: object, file: Path) -> Size:
     if not isinstance(entry, dict):
         raise SizesError(
-            f"Cannot read environment {name!r} of {file}: it is {entry!r}, not a mapping. Give it the fields of class "
-            "Size in infra/aws/sizes/sizes.py."
+            f"Cannot read environment {name!r} of {file}: it is {entry!r}, not a mapping. Give it the fields that "
+            "infra/aws/sizes/sizes.py describes."
         )
     try:
         return Size.model_validate({"name": name, **entry})

@@ -11,7 +11,7 @@
 \if :{?password}
 \else
 DO $$ BEGIN
-    RAISE EXCEPTION 'CDC_LAKE_PASSWORD is not set: nothing was changed; export the password from the secret, then run this again';
+    RAISE EXCEPTION 'Cannot create user cdc_lake: CDC_LAKE_PASSWORD is not set. Nothing was changed. Export the password from the secret, then run this again.';
 END $$;
 \endif
 
@@ -21,7 +21,7 @@ FROM pg_tables WHERE schemaname = :'schema' AND tableowner = current_user \gset
 \if :has_own
 SELECT set_config('cdc_lake.own', :'own', false), set_config('cdc_lake.schema', :'schema', false) \g /dev/null
 DO $$ BEGIN
-    RAISE EXCEPTION 'tables of schema % belong to the admin (%): nothing was changed; ALTER TABLE … OWNER TO a role of the application, then run this again',
+    RAISE EXCEPTION 'Cannot grant the tables of schema % to cdc_lake: the admin owns %. Nothing was changed. Run ALTER TABLE … OWNER TO a role of the application, then run this again.',
         current_setting('cdc_lake.schema'), current_setting('cdc_lake.own');
 END $$;
 \endif

@@ -75,7 +75,7 @@ class ConnectStack(LakeStack):
         streaming: StreamingStack,
         storage: StorageStack,
     ) -> None:
-        super().__init__(scope, "connect", size, "surroundings of MSK Connect")
+        super().__init__(scope, "connect", size, "role, logs and worker configurations for MSK Connect")
         self.role = iam.Role(
             self,
             "Role",
