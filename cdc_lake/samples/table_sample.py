@@ -104,7 +104,7 @@ def unload(sample: TableSample, parameters: ConnectionParameters) -> bool:
         if others := [each.name for each in _tables(sample, found) if each.comment != sample.mark]:
             raise LoadError(
                 f"Cannot remove the sample from {parameters}: `cdc-lake load` did not create {', '.join(others)}. "
-                f"Nothing was changed. If it is not needed any more: DROP TABLE {', '.join(others)}."
+                f"Nothing was changed. To remove them nevertheless: DROP TABLE {', '.join(others)}."
             )
         statements = schema_objects.drop_statements(each for each in found if each.comment == sample.mark)
         try:

@@ -54,8 +54,8 @@ def ensure(
     if found.partitions != partitions:
         raise TopicContractBroken(
             f"Cannot change topic {name} from {found.partitions} to {partitions} partitions: the changes of a key would"
-            f" be in two partitions, out of order. Set the number of partitions to {found.partitions}. To change it,"
-            " reset the pipeline after all its records are landed."
+            f" be in two partitions, out of order. Keep the number of partitions, or reset the pipeline after all"
+            " its records are landed."
         )
     current = settings(broker, admin, name)
     if current["cleanup.policy"] != wanted["cleanup.policy"]:

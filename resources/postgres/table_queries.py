@@ -29,8 +29,8 @@ def table_oid(connection: Connection, schema: str, table: str) -> int:
         row = cursor.fetchone()
     if row is None:
         raise TableMissing(
-            f"Cannot use table {schema}.{table}: database {connection.info.dbname} has no such table. Load it, or"
-            " correct its name."
+            f"Cannot use table {schema}.{table}: database {connection.info.dbname} has no such table. Create"
+            " it, or correct its name."
         )
     return int(row[0])
 

@@ -55,7 +55,7 @@ def load_command(
     ] = None,
     csv: Annotated[
         list[str] | None,
-        typer.Option("--csv", metavar="TABLE=FILE", help="With moma: load the museum's file; once for each table."),
+        typer.Option("--csv", metavar="TABLE=FILE", help="Only with moma: load the museum's file; can be repeated."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:

@@ -1,8 +1,8 @@
 """The committed records of a topic: which offsets are records, and the fingerprints of their values.
 
 Transaction markers and aborted records have offsets too, but a sink connector's objects do not contain them. Only the
-topic shows whether an offset that is missing in an object is a record or a marker, and which offsets the lines of an
-object without offsets have.
+topic shows whether an offset that is missing in an object belongs to a record or a marker. If the lines of an object
+contain no offsets, only the topic has them.
 """
 
 from __future__ import annotations

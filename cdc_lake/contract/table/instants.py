@@ -102,10 +102,9 @@ def await_store_clock(
         modified = next(store.scan(key)).modified
         if instant is not None and until is not None and modified < until:
             raise TableAheadError(
-                f"Cannot commit to the Hudi table at {table_prefix}: {key}, which was written now, is from "
-                f"{modified:%Y-%m-%d %H:%M:%S} UTC by the store's clock, but the commit began at {instant} by this "
-                "machine's clock, and readers compare both. Nothing is committed. Set the clocks right, then run this "
-                "again."
+                f"Cannot commit to the Hudi table at {table_prefix}: by the store's clock it is "
+                f"{modified:%Y-%m-%d %H:%M:%S} UTC (the time of {key}), but by this machine's clock the commit began "
+                f"at {instant}. Readers compare both. Nothing was committed. Set the clocks, then run this again."
             )
 
     behind = retry_if_exception_type(TableAheadError)

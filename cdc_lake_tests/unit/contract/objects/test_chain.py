@@ -337,7 +337,7 @@ def test_a_busy_key_is_retried() -> None:
 def test_a_key_that_stays_busy_is_reported() -> None:
     store, chain = chain_of(3)
     store.be_busy(1000)
-    with pytest.raises(ObjectConflictError, match=r"the store reports that the object exists .* has no such object"):
+    with pytest.raises(ObjectConflictError, match=r"rejects the put because the object exists .* lists no such object"):
         chain.append(manifest(4, {0: (30, 40)}))
 
 
