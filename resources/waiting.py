@@ -44,5 +44,6 @@ def until(
     try:
         return waiting(read)
     except RetryError as error:
-        last = state(error.last_attempt.result())
-        raise WaitTimedOut(f"Waited {seconds:.0f} s for {what}, without success. Last state: {last}.", hint) from error
+        seen = error.last_attempt.result()
+        last = "" if seen is None else f" Last state: {state(seen)}."
+        raise WaitTimedOut(f"Waited {seconds:.0f} s for {what}, without success.{last}", hint) from error

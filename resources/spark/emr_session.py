@@ -100,7 +100,7 @@ class EmrSession:
     def _started(self) -> _Open:
         prefix = f"runs/session-{uuid4()}/"
         run = self._jobs.start_session(prefix)
-        _log.info("The session %s has started; its log will be in %s", run.id, run.logs)
+        _log.info("The session %s has started. EMR will write its log to %s", run.id, run.logs)
         return _Open(prefix, run)
 
     def _report(self, session: _Open, number: int) -> str:
@@ -116,9 +116,10 @@ class EmrSession:
                 text = self._jobs.files.read(name) if ended else None
                 if ended and text is None:
                     raise JobFailed(
-                        f"{self._jobs.label(ended)} ended as {ended.state} before it reported request {number}: "
-                        f"{ended.reason or 'EMR gives no reason'}.",
-                        f"The next job starts another session. Its log is in {ended.logs} some minutes after the end.",
+                        f"Cannot use the result of {self._jobs.label(ended)}: it ended as {ended.state} before it "
+                        f"reported request {number}: {(ended.reason or 'EMR gives no reason').rstrip('. ')}.",
+                        "The next job starts another session. Read the log of this one in "
+                        f"{ended.logs}, some minutes after the end.",
                     )
             return text
 

@@ -249,6 +249,8 @@ def test_other_values_need_a_resnapshot(
     shop: Shop, before: list[dict[str, Any]], after: list[dict[str, Any]], column: str
 ) -> None:
     capture(shop, *before)
-    with pytest.raises(SchemaChangeError, match=rf"values of column {column} change from now on, .*`cdc-lake resnapshot shop`"):
+    with pytest.raises(
+        SchemaChangeError, match=rf"values of column {column} change from now on, .*`cdc-lake resnapshot shop`"
+    ):
         capture(shop, *after)
     assert capture(shop, *after, epoch=1).added
