@@ -61,15 +61,15 @@ def test_every_shipped_jdbc_source_is_valid(path: Path) -> None:
         ("jdbc-source-aiven", {"timestamp.delay.interval.ms": "0"}, "timestamp.delay.interval.ms is '0', which does"),
         ("jdbc-source-aiven", {"timestamp.delay.interval.ms": None}, "timestamp.delay.interval.ms is missing"),
         ("jdbc-source-aiven", {"validate.non.null": "false"}, "validate.non.null is 'false'; allowed: true"),
-        ("jdbc-source-aiven", {"timestamp.column.name": None}, "timestamp.column.name is '', which does not fit"),
+        ("jdbc-source-aiven", {"timestamp.column.name": None}, "timestamp.column.name is ''; if mode is 'timestamp', it must match"),
         (
             "jdbc-source-aiven",
             {"mode": "timestamp+incrementing"},
-            "incrementing.column.name is '', which does not fit '.+' where mode is 'timestamp+incrementing'",
+            "incrementing.column.name is ''; if mode is 'timestamp+incrementing', it must match '.+'",
         ),
         ("jdbc-source-aiven", {"value.converter.decimal.format": None}, "value.converter.decimal.format is ''"),
         ("jdbc-source-aiven", {"connection.url": "jdbc:postgresql://h:5432/d"}, "connection.url is 'jdbc:postgresql"),
-        ("jdbc-source-aiven", {"table.whitlist": "a"}, "; is table.whitelist meant?"),
+        ("jdbc-source-aiven", {"table.whitlist": "a"}, "; did you mean table.whitelist?"),
         ("jdbc-source-aiven-query", {"query": "SELECT a FROM t WHERE b"}, "query is 'SELECT a FROM t WHERE b'"),
     ],
 )
