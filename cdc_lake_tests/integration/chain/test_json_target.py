@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_lake.contract.errors import SchemaChangeError
+from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.pipeline.checks import parquet_lake
@@ -48,7 +48,7 @@ def test_the_view_over_json_has_values_of_every_type(new_pipeline: NewPipeline) 
         f"c{place} = '{end}infinity'"
         for place, case in enumerate(cases)
         for end in ("", "-")
-        if case.type.startswith(("date", "timestamp"))
+        if case.type.startswith(("date", "timestamp")) and "range" not in case.type
     ]
     for base in (0, STREAMED):
         for place, case in enumerate(cases):
@@ -160,7 +160,7 @@ def test_partitioned_objects_and_json(new_pipeline: NewPipeline) -> None:
 
     # JSON cannot show the difference between a missing field and NULL.
     pipeline.execute("alter table places add column m int default 5; insert into places (id, active) values (99, true)")
-    with pytest.raises(SchemaChangeError, match=r"Cannot add column m to placed\.places: it may be NULL"):
+    with pytest.raises(ContractError, match=r"Cannot add column m to placed\.places: it may be NULL"):
         pipeline.land_and_apply()
 
 
