@@ -32,7 +32,9 @@ AWS_MODULES = ("debezium", "avro-converter", "spark", "msk-iam")
 """The modules whose jars are uploaded to AWS, for the Connect plugin and the Spark jobs."""
 CONNECT_3_7 = "connect-3.7"
 """A Kafka Connect 3.7 worker. Only the test that runs the plugin's zip on this worker uses and fetches it."""
-ALL_MODULES = (*MODULES, *REGISTRY_MODULES, "msk-iam", CONNECT_3_7)
+PEERS = "peers"
+"""Iceberg and Delta, which only the benchmarks use and fetch."""
+ALL_MODULES = (*MODULES, *REGISTRY_MODULES, "msk-iam", CONNECT_3_7, PEERS)
 JAVAS = tuple(java.PACKAGED)
 AVRO_CONVERTER = "apicurio-avro-converter"
 """The converter's plugin folder. It is created in the module's folder, which is an entry of plugin.path."""
@@ -185,6 +187,7 @@ __all__ = [
     "CONNECT_3_7",
     "JAVAS",
     "MODULES",
+    "PEERS",
     "REGISTRY_MODULES",
     "ArtifactsMissing",
     "ensure",
