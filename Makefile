@@ -122,6 +122,15 @@ MINUTES ?= 20
 soak: $(VENV)/.dev setup ## MINUTES=20 of traffic and random kills, then a comparison of lake and source
 	$(BIN)/python -m cdc_lake_tests.faults.kills.soak --minutes $(MINUTES) $(ARGS)
 
+# Each program starts its own stack. Names choose programs: make bench ARGS="upsert_cost --rows 100000".
+.PHONY: bench
+bench: $(VENV)/.dev setup ## the benchmarks, 45 minutes, into benchmarks/results; FULL=1: larger sizes, three hours
+	$(BIN)/python -m benchmarks $(if $(FULL),--full) $(ARGS)
+
+.PHONY: bench-gate
+bench-gate: $(VENV)/.dev setup ## CPU seconds against Delta and plain Hudi on a small size, with committed bounds
+	$(BIN)/python -m benchmarks.gate
+
 .PHONY: lock
 lock: $(VENV)/.runtime ## resolve the newest versions
 	$(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml -o requirements.lock

@@ -8,18 +8,17 @@ marker's latency is the time from its commit to the first result that contains t
     python -m benchmarks.freshness --minutes 8
     python -m benchmarks.freshness --minutes 3 --rate 200 --continuous
 
-Each latency includes the duration of a query, which is reported as `query_p50`.
+Each latency includes the duration of a query, which is reported too. The memory of the stack's components and of
+cdc-lake's processes is sampled meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,19 +28,23 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg2
 from psycopg2.extensions import make_dsn
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import stage_lag
-from cdc_lake.instance import dagster_home, instance
+from benchmarks.measures import memory, stage_lag
+from benchmarks.measures.demo_stack import running_demo
+from benchmarks.measures.memory import Memory
+from benchmarks.measures.processes import BIN, ROOT
+from benchmarks.report.figures import Figure
+from benchmarks.report.results import Recorder
+from cdc_lake.instance import instance
 from cdc_lake.pipeline.loading import load
 from cdc_lake.profile import resolved
 from cdc_lake_tests.helpers.source_changes.order_traffic import Traffic
 
-BIN = Path(sys.executable).parent
-ROOT = Path(__file__).parents[1]
 ORDER = 10250  # the traffic does not change orders whose number ends in 0
 FIRST_DAY = date(2000, 1, 1)
 QUERY = f"SELECT shipped_date FROM datalake.cdc_events WHERE order_id = {ORDER}"  # noqa: S608 - a constant
@@ -90,8 +93,8 @@ def percentile(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
-def measure(minutes: float, rate: float) -> dict[str, float]:
-    """Write and read for `minutes`; return the results by name."""
+def measure(minutes: float, rate: float) -> list[Figure]:
+    """Write and read for `minutes`; return the results. Raises RuntimeError if no marker became visible."""
     resources = resolved()
     postgres, athena = resources["postgres"], resources["athena"]
     dsn = make_dsn(
@@ -112,21 +115,45 @@ def measure(minutes: float, rate: float) -> dict[str, float]:
         stop.set()
         for thread in threads:
             thread.join()
+    if not markers.seen:
+        raise RuntimeError(
+            f"Cannot measure: none of {len(markers.committed)} changes was visible in {minutes} minutes."
+        )
     latencies = markers.latencies()
     settled = latencies[len(latencies) // 4 :]  # without the first quarter, whose runs start with empty caches
+    third = len(settled) // 3
     with instance() as dagster:
         runs = [run for run in dagster.get_run_records() if run.start_time and run.start_time > started_at]
-    return {
-        "changes_per_second": traffic.counts.rate + 1 / MARKER_SECONDS,
-        "markers": len(latencies),
-        "visible": len(markers.seen),
-        "p50": statistics.median(settled),
-        "p95": percentile(settled, 0.95),
-        "max": max(settled),
-        "query_p50": statistics.median(markers.queries),
-        "runs": len(runs),
-        **{f"p50 {name}": value for name, value in stage_lag.medians(_settled_times(resources, markers)).items()},
-    }
+    growth = statistics.median(settled[-third:]) / statistics.median(settled[:third])
+    return [
+        Figure(what="commit to visible", unit="s, p50", value=statistics.median(settled)),
+        Figure(what="commit to visible", unit="s, p95", value=percentile(settled, 0.95)),
+        Figure(what="commit to visible", unit="s, max", value=max(settled)),
+        Figure(what="commit to visible, growth", unit="x", value=growth),
+        Figure(what="changes", unit="changes/s", value=traffic.counts.rate + 1 / MARKER_SECONDS),
+        Figure(what="markers", unit="committed", value=len(latencies)),
+        Figure(what="markers", unit="visible", value=len(markers.seen)),
+        Figure(what="a query", unit="s, p50", value=statistics.median(markers.queries)),
+        Figure(what="runs", unit="runs", value=len(runs)),
+        *(
+            Figure(what=f"lag: {name}", unit="s, p50", value=value)
+            for name, value in stage_lag.medians(_settled_times(resources, markers)).items()
+        ),
+        *(
+            Figure(what="latency", unit="s", size=round(at - markers.committed[0]), value=latency)
+            for at, latency in zip(markers.committed, latencies, strict=True)
+        ),
+    ]
+
+
+def memory_figures(found: Memory) -> list[Figure]:
+    """Return the figures of the sample with the largest sum."""
+    total, components = found.peak()
+    return [
+        Figure(what="memory, whole stack", unit="GB", value=total / 2**30),
+        Figure(what="memory, growth", unit="GB/h", value=found.slope() / 2**30),
+        *(Figure(what=f"memory: {name}", unit="GB", value=size / 2**30) for name, size in sorted(components.items())),
+    ]
 
 
 def _settled_times(resources: Mapping[str, Any], markers: Markers) -> list[stage_lag.Times]:
@@ -137,7 +164,7 @@ def _settled_times(resources: Mapping[str, Any], markers: Markers) -> list[stage
 
 
 def main() -> int:
-    """Measure on a separate stack; return 0 if markers became visible, else 1."""
+    """Measure on a separate stack and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--rate", type=float, default=20.0, help="changes a second")
@@ -145,34 +172,28 @@ def main() -> int:
         "--log", type=Path, default=Path(os.devnull), help="a file for the output of `cdc-lake dev` or `cdc-lake run`"
     )
     parser.add_argument("--continuous", action="store_true", help="use `cdc-lake run` instead of `cdc-lake dev`")
+    recorder = Recorder(parser)
     args = parser.parse_args()
     command = ["cdc-lake", "run", "northwind"] if args.continuous else ["cdc-lake", "dev", "--port", "0"]
-    with tempfile.TemporaryDirectory(prefix="cdc-lake-bench-") as folder:
-        Path(folder).chmod(0o711)  # PostgreSQL's user needs access to the subfolder
-        os.environ["CDC_LAKE_HOME"] = str(Path(folder) / "home")
-        _run("cdc-lake", "demo", "--json")
-        os.environ["DAGSTER_HOME"] = str(dagster_home())
+    with running_demo() as home:
         with args.log.open("wb") as log:
             running = subprocess.Popen(
                 [str(BIN / command[0]), *command[1:]], cwd=ROOT, stdout=log, stderr=log, start_new_session=True
             )
         try:
-            result = measure(args.minutes, args.rate)
+            with memory.sampled(home, [psutil.Process(running.pid)]) as used:
+                found = measure(args.minutes, args.rate)
         finally:
             os.killpg(running.pid, 2)
             running.wait(120)
-            _run("cdc-lake", "down")
-    console = Console(width=100)
-    table = Table("metric", "value", title=f"commit to visible, {args.rate:g} changes/s, {args.minutes:g} min")
-    for name, value in result.items():
-        table.add_row(name, f"{value:,.2f}" if isinstance(value, float) else f"{value:,}")
-    console.print(table)
-    console.print_json(json.dumps(result))
-    return 0 if result["visible"] else 1
-
-
-def _run(*command: str) -> None:
-    subprocess.run([str(BIN / command[0]), *command[1:]], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    figures = [each.model_copy(update={"value": round(each.value, 3)}) for each in (*found, *memory_figures(used))]
+    table = Table("metric", "unit", "value", title=f"commit to visible, {args.rate:g} changes/s, {args.minutes:g} min")
+    for each in figures:
+        if each.size is None:
+            table.add_row(each.what, each.unit, f"{each.value:,.2f}")
+    Console(width=100).print(table)
+    recorder.write(args, f"freshness_{'continuous' if args.continuous else 'triggered'}", figures)
+    return 0
 
 
 if __name__ == "__main__":

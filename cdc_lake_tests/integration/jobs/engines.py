@@ -33,9 +33,23 @@ class Engines:
     spark: SparkSession
 
 
+@dataclass(frozen=True)
+class SparkAdditions:
+    """Folders of jars, and files of settings, that a session has in addition to those of the local profile."""
+
+    jars: Sequence[Path] = ()
+    properties: Sequence[Path] = ()
+
+
+NO_ADDITIONS = SparkAdditions()
+
+
 @contextmanager
 def running_engines(
-    home: Path, scratch: Path, components: Sequence[str] = ("s3", "kafka")
+    home: Path,
+    scratch: Path,
+    components: Sequence[str] = ("s3", "kafka"),
+    additions: SparkAdditions = NO_ADDITIONS,
 ) -> Iterator[tuple[Engines, Endpoints]]:
     """Run components of a stack with the state folder `home`, and Spark with its own folder `scratch`."""
     with running_stack(home, components):
@@ -48,23 +62,25 @@ def running_engines(
             aws_secret_access_key=at.s3_secret_key.get_secret_value(),
         )
         make_bucket(location(store))
-        with running_spark(at, store, scratch) as session:
+        with running_spark(at, store, scratch, additions) as session:
             yield Engines(location(store), Kafka(bootstrap=at.kafka_bootstrap), session), at
 
 
 @contextmanager
-def running_spark(at: Endpoints, store: ObjectStore, scratch: Path) -> Iterator[SparkSession]:
+def running_spark(
+    at: Endpoints, store: ObjectStore, scratch: Path, additions: SparkAdditions = NO_ADDITIONS
+) -> Iterator[SparkSession]:
     """Run Spark on a store, with the local profile's settings and its own folder."""
     own = scratch / "spark.properties"
     own.write_text(f"spark.sql.warehouse.dir {scratch}/warehouse\n")
+    settings = (jobs.FOLDER / "spark.properties", jobs.FOLDER / "spark-local.properties", own, *additions.properties)
     spark = LocalSpark(
         java_home=str(at.java_home),
-        jars=str(at.spark_jars),
-        properties=[
-            str(path) for path in (jobs.FOLDER / "spark.properties", jobs.FOLDER / "spark-local.properties", own)
-        ],
+        jars=str(_linked(scratch / "jars", (at.spark_jars, *additions.jars)) if additions.jars else at.spark_jars),
+        properties=[str(path) for path in settings],
         log4j=str(jobs.FOLDER / "log4j2-local.properties"),
-        java_options=java_options(at.java_home, at.spark_jars),
+        # The class archive belongs to the local profile's jars.
+        java_options="" if additions.jars else java_options(at.java_home, at.spark_jars),
         store=store,
         scratch=str(scratch / "local"),
     )
@@ -72,6 +88,14 @@ def running_spark(at: Endpoints, store: ObjectStore, scratch: Path) -> Iterator[
         yield spark.session()
     finally:
         spark.stop()
+
+
+def _linked(folder: Path, jars: Sequence[Path]) -> Path:
+    """Create a folder with links to the jars of these folders, because LocalSpark reads one folder."""
+    folder.mkdir()
+    for jar in (jar for each in jars for jar in each.glob("*.jar")):
+        (folder / jar.name).symlink_to(jar)
+    return folder
 
 
 def make_bucket(location: S3Location) -> None:

@@ -1,0 +1,92 @@
+"""Run the benchmarks one after the other, each as its own process, and write the page.
+
+    python -m benchmarks
+    python -m benchmarks --full
+    python -m benchmarks upsert_cost triggers --rows 100000
+
+The usual sizes take less than 45 minutes on two cores. A program that fails is reported, and the others run. The exit
+code is 1 if one failed; a goal that is not met is a result, not a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.measures.processes import ROOT
+from benchmarks.report import goal_table, page, results
+from benchmarks.report.results import FOLDER
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program with its arguments in the usual and in the full size."""
+
+    name: str
+    module: str
+    usual: str
+    full: str
+
+
+PROGRAMS = (
+    Program("upsert_cost", "upsert_cost", "--rows 1000000 --batches 2", "--rows 1000000 --batches 10"),
+    Program("cold_start", "cold_start", "--rounds 2", "--rounds 5"),
+    Program("small_batch", "small_batch", "--rounds 10", "--rounds 30"),
+    Program("start_times", "start_times", "--rounds 5", "--rounds 9"),
+    Program("nothing_new", "nothing_new", "--rounds 2", "--rounds 5"),
+    Program("triggers", "triggers", "--rounds 40", "--rounds 200"),
+    Program("landing_rate", "landing_rate", "--records 300000", "--records 1000000"),
+    Program("table_growth", "table_growth", "--rows 10000 100000 1000000", "--rows 10000 100000 1000000 10000000"),
+    Program("batch_cost", "batch_cost", "--manifests 10 1000 --rounds 3", "--manifests 10 1000 10000 --rounds 5"),
+    Program("freshness_continuous", "freshness", "--continuous --rate 200 --minutes 3",
+            "--continuous --rate 200 --minutes 10"),
+    Program("sustained", "sustained", "--minutes 1", "--minutes 10"),
+    Program("freshness_triggered", "freshness", "--rate 20 --minutes 3", "--rate 20 --minutes 10"),
+)  # fmt: skip
+
+
+def run(program: Program, arguments: Sequence[str], folder: Path) -> int:
+    """Run one program; return its exit code."""
+    command = [sys.executable, "-m", f"benchmarks.{program.module}", *arguments, "--results", str(folder)]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def main() -> int:
+    """Run the chosen programs, write the page, and return 1 if a program failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [program.name for program in PROGRAMS]
+    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=f"all by default: {', '.join(names)}")
+    parser.add_argument("--full", action="store_true", help="larger sizes and longer windows, about three hours")
+    parser.add_argument("--results", type=Path, default=FOLDER, help="the folder for results and page")
+    options, more = parser.parse_known_args()
+    if unknown := set(options.programs) - set(names):
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    if more and len(options.programs) != 1:
+        parser.error(f"{more[0]}: further options are passed to a single named benchmark")
+    console, failed = Console(stderr=True), []
+    chosen = [each for each in PROGRAMS if each.name in (options.programs or names)]
+    for number, program in enumerate(chosen, start=1):
+        arguments = [*(program.full if options.full else program.usual).split(), *more]
+        console.print(f"[bold]{number} of {len(chosen)}: {program.name}[/bold] {' '.join(arguments)}")
+        started = time.monotonic()
+        if code := run(program, arguments, options.results.resolve()):
+            failed.append(program.name)
+            console.print(f"[red]{program.name} failed with exit code {code}[/red]")
+        console.print(f"{program.name} took {time.monotonic() - started:.0f} s")
+    found = results.read(options.results)
+    console.print(goal_table.terminal(goal_table.ordered(found)))
+    console.print(f"page: {page.write(found, options.results)}")
+    if failed:
+        console.print(f"[red]failed: {', '.join(failed)}[/red]")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

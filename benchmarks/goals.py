@@ -1,0 +1,141 @@
+"""The goals: for each, which program measures it, and the bound that its figure is compared with.
+
+A bound is absolute, or relative to the same figure of another system in the same run. Seconds depend on the machine:
+judge a change of ours by the ratios.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+from benchmarks.report.figures import OURS, Figure, value_of
+
+PLAIN_HUDI, ICEBERG, DELTA = "plain Hudi", "Iceberg", "Delta"
+ROW_TRIGGER, STORE = "row trigger", "the store alone"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One line of the table of goals.
+
+    The figure is `what` in `unit`. It has to be at most `bound`, or at most `ratio` times the same figure of `peer`;
+    with `at_least`, no less than one of them. A goal that is `reported` is compared but not judged. `limit` says what
+    stands in the way while the goal is not met.
+    """
+
+    number: int
+    measure: str
+    program: str
+    what: str
+    unit: str
+    bound: float | None = None
+    peer: str | None = None
+    ratio: float = 1.0
+    at_least: bool = False
+    reported: bool = False
+    system: str = OURS
+    limit: str = ""
+
+    @property
+    def name(self) -> str:
+        """The number and the measure."""
+        return f"{self.number}: {self.measure}"
+
+
+class Judged(BaseModel):
+    """A goal with its figure; `met` is None if the goal is only reported, or if a figure is missing."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int
+    measure: str
+    unit: str
+    measured: float | None
+    bound: float | None
+    against: str
+    share: float | None
+    """The figure as a share of the bound; inverted for a figure that has to be at least the bound."""
+    met: bool | None
+    limit: str
+
+
+GOALS = (
+    Goal(1, "commit to visible, continuous, p50", "freshness_continuous", "commit to visible", "s, p50", bound=3),
+    Goal(1, "commit to visible, continuous, p95", "freshness_continuous", "commit to visible", "s, p95", bound=6),
+    Goal(1, "continuous, last third to first", "freshness_continuous", "commit to visible, growth", "x", bound=1.25),
+    Goal(2, "commit to visible, triggered, p50", "freshness_triggered", "commit to visible", "s, p50", bound=15),
+    Goal(3, "1% batches, merge-on-read, to plain Hudi", "upsert_cost", "batches, merge-on-read",
+         "CPU s", peer=PLAIN_HUDI, ratio=1.2),
+    Goal(3, "1% batches, merge-on-read, to Iceberg", "upsert_cost", "batches, merge-on-read", "CPU s", peer=ICEBERG,
+         reported=True),
+    Goal(3, "1% batches, copy-on-write, to Delta", "upsert_cost", "batches, copy-on-write", "CPU s", peer=DELTA),
+    Goal(3, "files rewritten by recent keys", "upsert_cost", "recent keys, copy-on-write",
+         "files rewritten per file touched", bound=1),
+    Goal(4, "scan, copy-on-write, to Iceberg", "upsert_cost", "scan, copy-on-write", "CPU s",
+         peer=ICEBERG, ratio=1.2),
+    Goal(4, "scan, merge-on-read, to Iceberg", "upsert_cost", "scan, merge-on-read", "CPU s",
+         peer=ICEBERG, ratio=1.2),
+    Goal(5, "first load, to Delta", "upsert_cost", "first load, copy-on-write", "CPU s", peer=DELTA, ratio=1.5),
+    Goal(6, "829 events, cold, to plain Spark with Hudi", "cold_start", "829 events, cold", "s",
+         peer=PLAIN_HUDI),
+    Goal(6, "829 events, cold, to plain Spark with Iceberg", "cold_start", "829 events, cold", "s", peer=ICEBERG,
+         reported=True),
+    Goal(6, "50 events, warm: land and apply", "small_batch", "50 events, warm", "s", bound=1.5),
+    Goal(7, "landing of 1 KB records", "landing_rate", "landing", "records/s",
+         bound=80_000, peer=STORE, ratio=0.8, at_least=True),
+    Goal(8, "backlog from Kafka to the lake", "landing_rate", "backlog to the lake", "changes/s",
+         bound=6_000, at_least=True),
+    Goal(8, "sustained, through the outbox", "sustained", "sustained, outbox", "changes/s",
+         reported=True),
+    Goal(8, "sustained, of a captured table", "sustained", "sustained, log", "changes/s", bound=1_000,
+         at_least=True),
+    Goal(9, "an order updated", "triggers", "an order updated", "ms over no trigger", peer=ROW_TRIGGER),
+    Goal(9, "an order with three lines", "triggers", "an order with three lines", "ms over no trigger",
+         peer=ROW_TRIGGER),
+    Goal(9, "500 orders in one statement", "triggers", "500 orders in one statement", "ms over no trigger",
+         peer=ROW_TRIGGER, ratio=1 / 3),
+    Goal(10, "whole graph, nothing new", "nothing_new", "whole graph", "s", bound=10),
+    Goal(10, "import, over `import dagster`", "start_times", "import of the definitions",
+         "s over import dagster", bound=1.0),
+    Goal(10, "`cdc-lake query`", "start_times", "cdc-lake query", "s", bound=1.0),
+    Goal(11, "a batch after many manifests, to few", "batch_cost",
+         "a batch, by manifests", "x", bound=1.2),
+    Goal(11, "a batch in a large table, to a small one", "table_growth",
+         "a batch, by rows", "x", bound=2),
+    Goal(12, "memory of the whole stack, continuous", "freshness_continuous", "memory, whole stack", "GB", bound=6),
+)  # fmt: skip
+
+
+def judge(program: str, figures: Iterable[Figure]) -> tuple[Judged, ...]:
+    """Compare the figures of a program with its goals."""
+    known = tuple(figures)
+    return tuple(_judged(goal, known) for goal in GOALS if goal.program == program)
+
+
+def _judged(goal: Goal, figures: tuple[Figure, ...]) -> Judged:
+    measured = value_of(figures, goal.what, goal.unit, goal.system)
+    theirs = None if goal.peer is None else value_of(figures, goal.what, goal.unit, goal.peer)
+    relative = None if theirs is None else goal.ratio * theirs
+    bounds = [bound for bound in (goal.bound, relative) if bound is not None]
+    bound = None if not bounds else min(bounds) if goal.at_least else max(bounds)
+    share = None
+    if measured and bound:
+        share = bound / measured if goal.at_least else measured / bound
+    met = None
+    if measured is not None and bound is not None and not goal.reported:
+        met = measured >= bound if goal.at_least else measured <= bound
+    against = "" if theirs is None else f"{goal.ratio:.2g} x {goal.peer} ({theirs:.3g})"
+    return Judged(
+        number=goal.number,
+        measure=goal.measure,
+        unit=goal.unit,
+        measured=measured,
+        bound=bound,
+        against=against,
+        share=share,
+        met=met,
+        limit=goal.limit,
+    )

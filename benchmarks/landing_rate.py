@@ -1,0 +1,96 @@
+"""Measure how fast a backlog is landed and applied: records of 1 KB from Kafka to raw objects and to the lake.
+
+Starts a separate stack (S3, Kafka, Spark). After a warm-up it produces `--records` updates of `--keys` keys, lands them
+in one run and applies them in one commit, as a pipeline does that was stopped. The store's own rate is measured in the
+same run: two threads put objects of the same number and size.
+
+    python -m benchmarks.landing_rate --records 1000000
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.goals import STORE
+from benchmarks.measures.pipeline_table import PipelineTable, running_table
+from benchmarks.measures.usage import Usage, measured
+from benchmarks.report.figures import Figure
+from benchmarks.report.results import Recorder
+
+NOTE = 800
+"""Characters of the column that makes a record about 1 KB long."""
+WARM_UP = 100_000
+ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Round:
+    """The cost of one backlog; `store` is that of putting as many bytes."""
+
+    land: Usage
+    apply: Usage
+    store: Usage
+    megabytes: float
+
+
+def measure(table: PipelineTable, records: int) -> Round:
+    """Produce a backlog, land it, apply it, and put objects of the same number and size."""
+    end = table.kafka.end_offsets(table.table.topic)[0]
+    table.send(end, end + records)
+    _, landed = measured(table.land)
+    _, applied = measured(table.apply)
+    head = table.chain.head()
+    if head is None or head.records != records:
+        raise RuntimeError(f"Cannot measure landing: the newest manifest does not have {records} records.")
+    store, objects = table.direct.store(), len(head.objects)
+    size = sum(item.bytes for item in head.objects) // objects
+    body = b"x" * size
+
+    def put(number: int) -> None:
+        store.put_new(f"bodies/{head.number}/{number}", body)
+
+    with ThreadPoolExecutor(2) as pool:
+        _, stored = measured(lambda: list(pool.map(put, range(objects))))
+    return Round(landed, applied, stored, size * objects / 1e6)
+
+
+def main() -> int:
+    """Run it, and print the rates."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--keys", type=int, default=100_000)
+    recorder = Recorder(parser)
+    options = parser.parse_args()
+    with running_table(counted=False) as table:
+        table.keys, table.note = options.keys, "x" * NOTE
+        for _ in range(2):
+            measure(table, WARM_UP)
+        rounds = [measure(table, options.records) for _ in range(ROUNDS)]
+    shown = Table("what", "seconds", "CPU s", "records/s", title=f"{options.records:,} records, median of {ROUNDS}")
+    figures = []
+    for what, unit, system, used in (
+        ("landing", "records/s", None, [each.land for each in rounds]),
+        ("backlog to the lake", "changes/s", None, [each.land + each.apply for each in rounds]),
+        ("landing", "records/s", STORE, [each.store for each in rounds]),
+    ):
+        seconds = statistics.median(each.seconds for each in used)
+        figure = Figure(what=what, unit=unit, value=round(options.records / seconds))
+        figures.append(figure if system is None else figure.model_copy(update={"system": system}))
+        cpu = statistics.median(each.cpu_seconds for each in used)
+        shown.add_row(f"{what}, {figures[-1].system}", f"{seconds:.1f}", f"{cpu:.1f}", f"{figure.value:,.0f}")
+    size = rounds[0].megabytes
+    figures.append(Figure(what="landed objects", unit="MB", value=round(size, 1)))
+    Console(width=100).print(shown)
+    recorder.write(options, "landing_rate", figures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

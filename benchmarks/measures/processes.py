@@ -1,0 +1,37 @@
+"""Runs programs of the virtual environment, and measures them."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.measures.usage import Usage
+
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).parents[2]
+
+
+def run(*command: str) -> None:
+    """Run a program without its output. Raises CalledProcessError if it fails."""
+    subprocess.run(
+        [str(BIN / command[0]), *command[1:]],
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def timed(*command: str) -> Usage:
+    """Run a program, and return its wall and CPU seconds with those of the processes that it waited for."""
+    started, before = time.monotonic(), _cpu_of_children()
+    run(*command)
+    return Usage(time.monotonic() - started, _cpu_of_children() - before)
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -1,0 +1,1 @@
+"""Results of the programs: files, judgement by the goals, and the page."""

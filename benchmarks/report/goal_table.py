@@ -1,0 +1,63 @@
+"""The table of the goals: in the terminal, and as Markdown beside the results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.table import Table
+
+from benchmarks.goals import Judged
+from benchmarks.report.results import Result
+
+HEADINGS = ("goal", "measured", "bound", "met", "what stands in the way")
+MET = {True: "yes", False: "no", None: "not judged"}
+
+
+def cells(goal: Judged) -> tuple[str, ...]:
+    """Return the cells of one goal's row."""
+    measured = "not measured" if goal.measured is None else f"{goal.measured:.3g} {goal.unit}"
+    bound = "" if goal.bound is None else f"{goal.bound:.3g}"
+    if goal.against:
+        bound += f" = {goal.against}"
+    limit = goal.limit if goal.met is False else ""
+    return f"{goal.number}: {goal.measure}", measured, bound, MET[goal.met], limit
+
+
+def ordered(results: Iterable[Result]) -> list[Judged]:
+    """Return the goals of all results by number."""
+    return sorted((goal for result in results for goal in result.goals), key=lambda goal: goal.number)
+
+
+def terminal(goals: Iterable[Judged]) -> Table:
+    """Return the table for the terminal."""
+    table = Table(*HEADINGS)
+    for goal in goals:
+        table.add_row(*cells(goal), style={True: "green", False: "red", None: ""}[goal.met])
+    return table
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """Return the page of the results."""
+    rows = [HEADINGS, ("---",) * len(HEADINGS), *(cells(goal) for goal in ordered(results))]
+    runs = [("program", "measured at", "commit", "seconds", "machine", "load before"), ("---",) * 6]
+    for result in results:
+        at = result.machine
+        machine = f"{at.cores} cores, {at.memory_gb:g} GB, {at.processor}"
+        when = f"{result.measured_at:%Y-%m-%d %H:%M} UTC"
+        runs.append((result.program, when, result.commit, f"{result.seconds:.0f}", machine, f"{at.load:g}"))
+    return (
+        "\n\n".join(
+            (
+                "# Results",
+                "Written by `make bench` ([how to repeat it](../README.md)), with plots in `index.html`.",
+                _lines(rows),
+                "## Runs",
+                _lines(runs),
+            )
+        )
+        + "\n"
+    )
+
+
+def _lines(rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

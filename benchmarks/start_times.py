@@ -1,0 +1,62 @@
+"""Measure how fast commands start: the import of the definitions, and a query with its process.
+
+Runs the demo on a separate stack. The import is compared with that of Dagster alone, in the same interpreter.
+
+    python -m benchmarks.start_times --rounds 7
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measures.demo_stack import running_demo
+from benchmarks.measures.processes import timed
+from benchmarks.measures.usage import Usage
+from benchmarks.report.figures import Figure
+from benchmarks.report.results import Recorder
+
+DAGSTER = ("python", "-c", "import dagster")
+DEFINITIONS = ("python", "-c", "import cdc_lake.definitions")
+QUERY = ("cdc-lake", "query", "SELECT count(*) FROM order_items")
+
+
+def median(command: Sequence[str], rounds: int) -> Usage:
+    """Return the medians of a command's seconds and CPU seconds; the first run only warms the file cache."""
+    found = [timed(*command) for _ in range(rounds + 1)][1:]
+    return Usage(statistics.median(u.seconds for u in found), statistics.median(u.cpu_seconds for u in found))
+
+
+def main() -> int:
+    """Run it on a separate stack, or on the one in --home, on which the demo has run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--home", help="a running stack on which the demo has run")
+    recorder = Recorder(parser)
+    options = parser.parse_args()
+    with running_demo(options.home):
+        dagster, definitions, query = (median(each, options.rounds) for each in (DAGSTER, DEFINITIONS, QUERY))
+    what, query_what = "import of the definitions", "cdc-lake query"
+    figures = [
+        Figure(what=what, unit="s over import dagster", value=round(definitions.seconds - dagster.seconds, 2)),
+        Figure(
+            what=what, unit="CPU s over import dagster", value=round(definitions.cpu_seconds - dagster.cpu_seconds, 2)
+        ),
+        Figure(what=query_what, unit="s", value=round(query.seconds, 2)),
+        Figure(what=query_what, unit="CPU s", value=round(query.cpu_seconds, 2)),
+    ]
+    table = Table("command", "seconds", "CPU seconds", title=f"median of {options.rounds}")
+    for name, used in (("import dagster", dagster), (what, definitions), (query_what, query)):
+        table.add_row(name, f"{used.seconds:.2f}", f"{used.cpu_seconds:.2f}")
+    Console(width=100).print(table)
+    recorder.write(options, "start_times", figures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

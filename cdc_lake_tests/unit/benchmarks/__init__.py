@@ -1,0 +1,1 @@
+"""Tests of the benchmarks: what they judge and write, without running them."""

@@ -1,0 +1,70 @@
+"""What the programs measure with: CPU of child processes, memory by component, and ratios of files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from benchmarks.measures import memory
+from benchmarks.measures.memory import Memory
+from benchmarks.measures.processes import timed
+from benchmarks.measures.usage import Usage, measured
+from benchmarks.upsert_cost import RECENT, UNIFORM, Costs, figures
+
+BUSY = "import time\nwhile time.process_time() < 0.3: pass"
+
+
+def test_cpu_seconds_contain_those_of_child_processes() -> None:
+    _, used = measured(lambda: subprocess.run([sys.executable, "-c", BUSY], check=True))
+    assert 0.3 <= used.cpu_seconds < 3
+    assert 0.3 <= timed("python", "-c", BUSY).cpu_seconds < 3
+
+
+def test_the_peak_is_the_sample_with_the_largest_sum() -> None:
+    found = Memory([{"kafka": 5, "s3": 1}, {"kafka": 4, "s3": 4}, {"kafka": 1}])
+    assert found.peak() == (8, {"kafka": 4, "s3": 4})
+
+
+def test_the_slope_is_that_of_the_second_half() -> None:
+    assert Memory([{"a": 900}, {"a": 0}, {"a": 10}, {"a": 20}]).slope(seconds=3600) == 10
+    assert Memory([{"a": 7}]).slope() == 0
+
+
+def test_a_sample_has_the_processes_and_their_children(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        found = memory.sample(tmp_path, [psutil.Process()])
+        alone = memory.sample(tmp_path, [psutil.Process(child.pid)])
+        child.communicate(b"\n")
+    assert found.keys() == {memory.PYTHON}
+    assert found[memory.PYTHON] > alone[memory.PYTHON] > 0
+    assert memory.sample(tmp_path, [psutil.Process()])[memory.PYTHON] < found[memory.PYTHON]
+
+
+def costs(load: float) -> Costs:
+    batches = [(UNIFORM, Usage(2, 3)), (RECENT, Usage(1, 1)), (UNIFORM, Usage(2, 5)), (RECENT, Usage(1, 1))]
+    files: list[tuple[str, float, float]] = [(UNIFORM, 8, 20), (RECENT, 2, 4), (UNIFORM, 8, 20), (RECENT, 1, 2)]
+    return Costs(Usage(load, load), batches, Usage(1, 7), [Usage(1, 1)], files, touched=[1, 1])
+
+
+def test_batches_are_summed_with_the_table_services_and_files_divided_by_those_touched() -> None:
+    found = {(f.what, f.unit): f.value for f in figures({"cow": costs(30)})}
+    assert found["batches, copy-on-write", "CPU s"] == 17
+    assert found[f"{UNIFORM}, copy-on-write", "CPU s"] == 4
+    assert found["recent keys, copy-on-write", "files rewritten per file touched"] == 2
+
+
+def test_a_peer_is_compared_with_both_types_unless_it_was_measured_as_both() -> None:
+    one = {(f.what, f.value) for f in figures({"delta": costs(40)}) if f.unit == "s" and f.what.startswith("first")}
+    assert one == {("first load, copy-on-write", 40), ("first load, merge-on-read", 40)}
+    both = {"delta": costs(40), "delta-mor": costs(50)}
+    found = {(f.what, f.value) for f in figures(both) if f.unit == "s" and f.what.startswith("first")}
+    assert found == {("first load, copy-on-write", 40), ("first load, merge-on-read", 50)}
+
+
+def test_a_system_that_was_not_measured_to_its_end_is_an_error() -> None:
+    with pytest.raises(ValueError, match="cdc-lake was not measured to its end"):
+        list(figures({"cow": Costs()}))

@@ -1,0 +1,79 @@
+"""The runner continues after a program that fails, and reports it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as runner
+from benchmarks.__main__ import PROGRAMS, Program
+from cdc_lake_tests.unit.benchmarks.result_files import written
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, ...]]]:
+    """Replace the programs by two, of which the first fails; return what is started."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+
+    def run(program: Program, arguments: Sequence[str], folder: Path) -> int:
+        found.append((program.name, tuple(arguments)))
+        if program.name == "small_batch":
+            written(folder, [])
+        return int(program.name == "triggers")
+
+    programs = (Program("triggers", "triggers", "--rounds 4", "--rounds 9"), Program("small_batch", "x", "", "--full"))
+    monkeypatch.setattr(runner, "PROGRAMS", programs)
+    monkeypatch.setattr(runner, "run", run)
+    return found
+
+
+def start(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str) -> int:
+    monkeypatch.setattr("sys.argv", ["benchmarks", *arguments, "--results", str(folder)])
+    return runner.main()
+
+
+def test_a_failed_program_is_reported_and_the_others_run(
+    started: list[tuple[str, tuple[str, ...]]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert start(monkeypatch, tmp_path) == 1
+    assert started == [("triggers", ("--rounds", "4")), ("small_batch", ())]
+    assert "failed: triggers" in capsys.readouterr().err
+    assert (tmp_path / "index.html").exists()
+
+
+def test_options_are_passed_to_a_named_program(
+    started: list[tuple[str, tuple[str, ...]]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert start(monkeypatch, tmp_path, "--full", "small_batch", "--rounds", "2") == 0
+    assert started == [("small_batch", ("--full", "--rounds", "2"))]
+
+
+@pytest.mark.parametrize("arguments", [("triggrs",), ("--rounds", "2")])
+@pytest.mark.usefixtures("started")
+def test_unknown_names_and_options_of_no_program_are_refused(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(SystemExit):
+        start(monkeypatch, tmp_path, *arguments)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_a_program_accepts_the_arguments_of_both_sizes(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module(f"benchmarks.{program.module}")
+
+    def parse(parser: argparse.ArgumentParser) -> None:
+        _, unknown = parser.parse_known_args()
+        raise SystemExit(f"unknown: {unknown}")
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse)
+    for size in (program.usual, program.full):
+        monkeypatch.setattr("sys.argv", [program.module, *size.split(), "--results", "x"])
+        with pytest.raises(SystemExit, match=r"unknown: \[\]"):
+            module.main()
