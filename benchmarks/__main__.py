@@ -43,6 +43,7 @@ PROGRAMS = (
     Program("nothing_new", "nothing_new", "--rounds 2", "--rounds 5"),
     Program("triggers", "triggers", "--rounds 40", "--rounds 200"),
     Program("landing_rate", "landing_rate", "--records 300000", "--records 1000000"),
+    Program("end_to_end", "end_to_end", "--rows 100000", "--rows 1000000"),
     Program("table_growth", "table_growth", "--rows 10000 100000 1000000", "--rows 10000 100000 1000000 10000000"),
     Program("batch_cost", "batch_cost", "--manifests 10 1000 --rounds 3", "--manifests 10 1000 10000 --rounds 5"),
     Program("freshness_continuous", "freshness", "--continuous --rate 200 --minutes 3",

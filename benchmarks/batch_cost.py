@@ -28,9 +28,13 @@ WARM_UP = 12
 
 
 def median_cost(costs: Sequence[dict[str, Cost]], step: str) -> Cost:
-    """Return the medians of a step's seconds and requests."""
+    """Return the medians of a step's seconds, CPU seconds and requests."""
     found = [each[step] for each in costs]
-    return Cost(statistics.median(c.seconds for c in found), int(statistics.median(c.requests for c in found)))
+    return Cost(
+        statistics.median(c.seconds for c in found),
+        statistics.median(c.cpu_seconds for c in found),
+        int(statistics.median(c.requests for c in found)),
+    )
 
 
 def measure(bench: PipelineTable, sizes: Sequence[int], rounds: int) -> dict[int, dict[str, Cost]]:
@@ -51,28 +55,27 @@ def measure(bench: PipelineTable, sizes: Sequence[int], rounds: int) -> dict[int
 def report(measured: dict[int, dict[str, Cost]], rounds: int) -> Table:
     """Return the costs as a table, with their ratios to the shortest history's."""
     first = next(iter(measured.values()))
-    table = Table("manifests", "step", "seconds", "requests", "seconds, ratio", "requests, ratio")
+    table = Table("manifests", "step", "seconds", "CPU s", "requests", "CPU s, ratio", "requests, ratio")
     table.title = f"median of {rounds} batches"
     for size, steps in measured.items():
         for step, cost in steps.items():
-            ratios = (cost.seconds / first[step].seconds, cost.requests / first[step].requests)
-            table.add_row(
-                f"{size:,}", step, f"{cost.seconds:.2f}", f"{cost.requests:,}", *(f"{r:.2f}x" for r in ratios)
-            )
+            ratios = (cost.cpu_seconds / first[step].cpu_seconds, cost.requests / first[step].requests)
+            numbers = (f"{cost.seconds:.2f}", f"{cost.cpu_seconds:.2f}", f"{cost.requests:,}")
+            table.add_row(f"{size:,}", step, *numbers, *(f"{ratio:.2f}x" for ratio in ratios))
     return table
 
 
 def figures(measured: dict[int, dict[str, Cost]]) -> list[Figure]:
-    """Return the costs by the number of manifests, and the larger of the ratios of seconds and requests."""
-    batches = [steps["batch"] for steps in measured.values()]
-    ratio = max(batches[-1].seconds / batches[0].seconds, batches[-1].requests / batches[0].requests)
+    """Return the costs by the number of manifests, and the larger of the ratios of CPU seconds and requests."""
+    first, *_, last = (steps["batch"] for steps in measured.values())
+    ratio = max(last.cpu_seconds / first.cpu_seconds, last.requests / first.requests)
     return [
         Figure(what="a batch, by manifests", unit="x", value=round(ratio, 3)),
         *(
             Figure(what=f"{step}, by manifests", unit=unit, size=size, value=round(value, 3))
             for size, steps in measured.items()
             for step, cost in steps.items()
-            for unit, value in (("s", cost.seconds), ("requests", cost.requests))
+            for unit, value in (("s", cost.seconds), ("CPU s", cost.cpu_seconds), ("requests", cost.requests))
         ),
     ]
 

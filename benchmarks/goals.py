@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from benchmarks.report.figures import OURS, Figure, value_of
 
-PLAIN_HUDI, ICEBERG, DELTA = "plain Hudi", "Iceberg", "Delta"
+PLAIN_HUDI, ICEBERG, DELTA, DLT = "plain Hudi", "Iceberg", "Delta", "dlt"
 ROW_TRIGGER, STORE = "row trigger", "the store alone"
 
 

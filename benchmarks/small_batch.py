@@ -35,14 +35,16 @@ def main() -> int:
             table.batch(options.records)
         batches = [table.batch(options.records) for _ in range(options.rounds)]
     what = f"{options.records} events, warm"
-    values = {step: statistics.median(each[step].seconds for each in batches) for step in STEPS}
-    total = statistics.median(sum(each[step].seconds for step in STEPS) for each in batches)
-    shown = Table("step", "seconds", title=f"{what}, median of {options.rounds}")
-    figures = [Figure(what=what, unit="s", value=round(total, 3))]
-    for step, seconds in values.items():
-        figures.append(Figure(what=f"{what}: {step}", unit="s", value=round(seconds, 3)))
-        shown.add_row(step, f"{seconds:.2f}")
-    shown.add_row("both", f"{total:.2f}")
+    shown = Table("step", "seconds", "CPU s", title=f"{what}, median of {options.rounds}")
+    figures = []
+    for step in (*STEPS, "both"):
+        parts = STEPS if step == "both" else (step,)
+        seconds = statistics.median(sum(each[part].seconds for part in parts) for each in batches)
+        cpu_seconds = statistics.median(sum(each[part].cpu_seconds for part in parts) for each in batches)
+        shown.add_row(step, f"{seconds:.2f}", f"{cpu_seconds:.2f}")
+        name = what if step == "both" else f"{what}: {step}"
+        figures.append(Figure(what=name, unit="s", value=round(seconds, 3)))
+        figures.append(Figure(what=name, unit="CPU s", value=round(cpu_seconds, 3)))
     Console(width=80).print(shown)
     recorder.write(options, "small_batch", figures)
     return 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -20,6 +19,7 @@ from typing import TypeVar, cast
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from benchmarks.measures.usage import measured
 from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import LandedObject, LastRecord, Manifest, Span
@@ -67,9 +67,10 @@ SPEC = {
 
 @dataclass(frozen=True)
 class Cost:
-    """The duration of a step, and the number of its requests to the store."""
+    """The duration of a step, the CPU seconds of all processes, and the number of its requests to the store."""
 
     seconds: float
+    cpu_seconds: float
     requests: int
 
 
@@ -105,7 +106,6 @@ class PipelineTable:
         captured_schema.capture(
             self.direct.store(), self.table.pipeline.name, self.table.source_table, COLUMNS, ("id",)
         )
-        self.producer = Producer({"bootstrap.servers": self.kafka.bootstrap})
 
     @property
     def chain(self) -> Chain:
@@ -114,14 +114,11 @@ class PipelineTable:
 
     def send(self, first: int, end: int) -> None:
         """Produce the records of offsets `first` to `end` - 1."""
+        producer = Producer({"bootstrap.servers": self.kafka.bootstrap})
         for offset in range(first, end):
-            self.producer.produce(self.table.topic, value=self._record(offset), partition=0)
-            if offset % QUEUED == 0 or offset == end - 1:
-                self._flush()
-
-    def _flush(self) -> None:
-        if self.producer.flush(60):
-            raise RuntimeError(f"Cannot produce to {self.table.topic}: Kafka did not answer within 60 s.")
+            producer.produce(self.table.topic, value=self._record(offset), partition=0)
+            if (offset % QUEUED == 0 or offset == end - 1) and producer.flush(60):
+                raise RuntimeError(f"Cannot produce to {self.table.topic}: Kafka did not answer within 60 s.")
 
     def write_history(self, length: int) -> None:
         """Extend the chain to `length` manifests of one record each; count, verify and apply them without the proxy."""
@@ -207,9 +204,9 @@ class PipelineTable:
 
     def cost(self, work: Callable[[], None]) -> Cost:
         """Run `work` and return its cost."""
-        before, started = self._requests(), time.monotonic()
-        work()
-        return Cost(time.monotonic() - started, self._requests() - before)
+        before = self._requests()
+        _, used = measured(work)
+        return Cost(used.seconds, used.cpu_seconds, self._requests() - before)
 
     def _requests(self) -> int:
         return 0 if self.proxy is None else sum(self.proxy.answered.values())
@@ -219,7 +216,8 @@ class PipelineTable:
         offset = self.kafka.end_offsets(self.table.topic)[0]
         self.send(offset, offset + records)
         found = {"land": self.cost(self.land), "light check": self.cost(self.check), "apply": self.cost(self.apply)}
-        whole = Cost(sum(c.seconds for c in found.values()), sum(c.requests for c in found.values()))
+        costs = found.values()
+        whole = Cost(sum(c.seconds for c in costs), sum(c.cpu_seconds for c in costs), sum(c.requests for c in costs))
         return {**found, "batch": whole}
 
 

@@ -1,0 +1,1 @@
+"""dlt as a process with its own packages."""
