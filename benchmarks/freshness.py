@@ -28,7 +28,6 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-import psutil
 import psycopg2
 from psycopg2.extensions import make_dsn
 from rich.console import Console
@@ -181,7 +180,7 @@ def main() -> int:
                 [str(BIN / command[0]), *command[1:]], cwd=ROOT, stdout=log, stderr=log, start_new_session=True
             )
         try:
-            with memory.sampled(home, [psutil.Process(running.pid)]) as used:
+            with memory.sampled(home) as used:
                 found = measure(args.minutes, args.rate)
         finally:
             os.killpg(running.pid, 2)

@@ -59,8 +59,7 @@ class Workload:
         started = time.monotonic()
         changes = self.write(lambda: time.monotonic() >= started + seconds)
         self.mark(number)
-        Retrying(retry=retry_if_result(lambda seen: seen != number), stop=stop_after_delay(BOUND_SECONDS),
-                 wait=wait_fixed(0.25))(self.visible)  # fmt: skip
+        _wait(lambda: self.visible() == number)
         return (changes + 1) / (time.monotonic() - started)
 
 
@@ -105,12 +104,8 @@ def log(rate: float) -> Iterator[Workload]:
         pipeline = ChainPipeline("steady", Path(folder), {"goods": ""})
         pipeline.execute("create table goods (id int primary key, v bigint not null, note text)")
         pipeline.execute("insert into goods select n, 0, repeat('x', 200) from generate_series(1, %s) n", ROWS)
-        pipeline.materialise()
+        pipeline.materialise("source", "topic")
         found, stop = pipeline.resources, threading.Event()
-        systems = continuous.local_systems(
-            pipeline.flow, found["postgres"], found["kafka"], found["store"], spark(), found["glue"], found["athena"],
-            "the benchmark",
-        )  # fmt: skip
         size = max(1, round(rate / TRANSACTIONS))
 
         def write(until: Callable[[], bool]) -> int:
@@ -130,17 +125,27 @@ def log(rate: float) -> Iterator[Workload]:
             [(newest,)] = pipeline.by_athena('select max(v) from "goods_current" where id < 0')
             return None if newest is None else int(str(newest))
 
-        thread = threading.Thread(
-            target=continuous.run, args=(pipeline.flow, systems, lambda _: None, stop), name="continuous"
-        )
-        thread.start()
-        try:
-            yield Workload(write, mark, visible)
-        finally:
-            stop.set()
-            thread.join()
-            pipeline.stop()
-            spark().stop()
+        opened = continuous.systems(
+            pipeline.flow, found["postgres"], found["kafka"], found["store"], spark(), found["glue"], found["athena"],
+            "the benchmark",
+        )  # fmt: skip
+        with opened as systems:
+            thread = threading.Thread(target=continuous.run, args=(pipeline.flow, systems, lambda _: None, stop))
+            thread.start()
+            try:
+                _wait(lambda: found["glue"].get_table(pipeline.flow.catalog, "goods_current") is not None)
+                yield Workload(write, mark, visible)
+            finally:
+                stop.set()
+                thread.join()
+                pipeline.stop()
+
+
+def _wait(met: Callable[[], bool]) -> None:
+    """Wait until a condition is met. Raises RetryError after 15 minutes."""
+    Retrying(
+        retry=retry_if_result(lambda found: not found), stop=stop_after_delay(BOUND_SECONDS), wait=wait_fixed(0.25)
+    )(met)
 
 
 KINDS = {"outbox": outbox, "log": log}

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
+from infra.folders import HOME_VARIABLE
 from infra.local.stack import process
 
 SAMPLE_SECONDS = 5.0
@@ -41,26 +42,29 @@ class Memory:
         return 0.0 if spread == 0 else rise / spread * 3600 / seconds
 
 
-def sample(home: Path, own: Iterable[psutil.Process]) -> Mapping[str, int]:
-    """Return the bytes that the stack's components use, and those of these processes with their children."""
+def sample(home: Path) -> Mapping[str, int]:
+    """Return the bytes of the stack's components, and of the other processes that were started for this state folder.
+
+    Those are found by CDC_LAKE_HOME in their environment, because the Spark server outlives the run that started it.
+    """
     found: dict[str, int] = defaultdict(int)
-    for each in process.find(home):
-        found[each.component] += _bytes(each.process)
-    for root in own:
-        with_children = _tree(root)
-        for each_process in with_children:
-            found[_kind(each_process)] += _bytes(each_process)
+    for component in process.find(home):
+        found[component.component] += _bytes(component.process)
+    for each in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            if each.environ().get(HOME_VARIABLE) == str(home):
+                found[JVM if each.name() == "java" else PYTHON] += _bytes(each)
     return found
 
 
 @contextmanager
-def sampled(home: Path, own: Iterable[psutil.Process]) -> Iterator[Memory]:
+def sampled(home: Path) -> Iterator[Memory]:
     """Sample the memory in a thread during a block."""
     memory, stop = Memory(), threading.Event()
 
     def run() -> None:
         while not stop.wait(SAMPLE_SECONDS):
-            memory.samples.append(sample(home, own))
+            memory.samples.append(sample(home))
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -69,20 +73,6 @@ def sampled(home: Path, own: Iterable[psutil.Process]) -> Iterator[Memory]:
     finally:
         stop.set()
         thread.join()
-
-
-def _tree(root: psutil.Process) -> list[psutil.Process]:
-    try:
-        return [root, *root.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
-
-
-def _kind(found: psutil.Process) -> str:
-    try:
-        return JVM if found.name() == "java" else PYTHON
-    except psutil.NoSuchProcess:
-        return PYTHON
 
 
 def _bytes(found: psutil.Process) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -34,14 +35,21 @@ def test_the_slope_is_that_of_the_second_half() -> None:
     assert Memory([{"a": 7}]).slope() == 0
 
 
-def test_a_sample_has_the_processes_and_their_children(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        found = memory.sample(tmp_path, [psutil.Process()])
-        alone = memory.sample(tmp_path, [psutil.Process(child.pid)])
+def test_a_sample_has_the_processes_of_the_state_folder_and_their_children(tmp_path: Path) -> None:
+    program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input(1)'])"
+    environment = {**os.environ, "CDC_LAKE_HOME": str(tmp_path)}
+    assert memory.sample(tmp_path) == {}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as child:
+        assert child.stdout.read(1) == b"1"
+        found = memory.sample(tmp_path)
+        processes = [psutil.Process(child.pid), *psutil.Process(child.pid).children()]
+        total = sum(each.memory_full_info().pss for each in processes)
         child.communicate(b"\n")
     assert found.keys() == {memory.PYTHON}
-    assert found[memory.PYTHON] > alone[memory.PYTHON] > 0
-    assert memory.sample(tmp_path, [psutil.Process()])[memory.PYTHON] < found[memory.PYTHON]
+    assert len(processes) == 2
+    assert found[memory.PYTHON] == pytest.approx(total, rel=0.2)
 
 
 def costs(load: float) -> Costs:
