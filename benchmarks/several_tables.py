@@ -125,10 +125,10 @@ def report(tables: int, rounds: int, folder: Path) -> int:
     console = Console(width=110)
     table = Table("step", *(name for name, _, _ in runs), title=f"{tables} tables, seconds")
     slow = {step for _, _, steps in runs for step, seconds in steps.items() if seconds >= SHOWN_SECONDS}
-    for step in (step for step in runs[0][2] | runs[-1][2] if step in slow and "__" in step):
+    for step in (step for step in {**runs[0][2], **runs[-1][2]} if step in slow and "__" in step):
         table.add_row(step, *(f"{steps.get(step, 0.0):.1f}" for _, _, steps in runs))
     table.add_section()
-    for step in by_stage(runs[0][2]) | by_stage(runs[-1][2]):
+    for step in {**by_stage(runs[0][2]), **by_stage(runs[-1][2])}:
         table.add_row(step, *(f"{by_stage(steps).get(step, 0.0):.1f}" for _, _, steps in runs))
     table.add_section()
     table.add_row("whole process", *(f"{seconds:.1f}" for _, seconds, _ in runs))

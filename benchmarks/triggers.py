@@ -27,7 +27,7 @@ from benchmarks.goals import ROW_TRIGGER
 from benchmarks.report.figures import OURS, Figure
 from benchmarks.report.results import Recorder
 from cdc_lake.samples.connection import ConnectionParameters
-from cdc_lake.samples.loader import OUTBOX_READS, load
+from cdc_lake.samples.northwind.loader import OUTBOX_READS, load
 from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
 from infra.local.stack.attach import load_endpoints
 

@@ -103,9 +103,10 @@ class PipelineTable:
 
     def __post_init__(self) -> None:
         self.kafka.ensure_topic(self.table.topic, 1)
-        captured_schema.capture(
-            self.direct.store(), self.table.pipeline.name, self.table.source_table, COLUMNS, ("id",)
+        schema = captured_schema.TableSchema(
+            version=0, table=self.table.source_table, columns=tuple(COLUMNS), key=("id",)
         )
+        captured_schema.record(self.direct.store(), self.table.pipeline.name, schema)
 
     @property
     def chain(self) -> Chain:

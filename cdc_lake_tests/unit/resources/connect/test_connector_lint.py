@@ -61,7 +61,7 @@ def test_every_shipped_jdbc_source_is_valid(path: Path) -> None:
         ("jdbc-source-aiven", {"timestamp.delay.interval.ms": "0"}, "timestamp.delay.interval.ms is '0', which does"),
         ("jdbc-source-aiven", {"timestamp.delay.interval.ms": None}, "timestamp.delay.interval.ms is missing"),
         ("jdbc-source-aiven", {"validate.non.null": "false"}, "validate.non.null is 'false'; allowed: true"),
-        ("jdbc-source-aiven", {"timestamp.column.name": None}, "timestamp.column.name is ''; if mode is 'timestamp', it must match"),
+        ("jdbc-source-aiven", {"timestamp.column.name": None}, "timestamp.column.name is ''; if mode is 'timestamp'"),
         (
             "jdbc-source-aiven",
             {"mode": "timestamp+incrementing"},
