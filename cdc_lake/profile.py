@@ -45,9 +45,9 @@ def spark() -> SparkJobs:
 def run_resources() -> Mapping[str, dg.ConfigurableResource[Any] | dg.ResourceDefinition]:
     """Return the resources for the code location, by the same names, and those of each run (parallel_tables.py).
 
-    Each run and sensor tick resolves the profile's resources again.
-    A code location is loaded once, often before the first `cdc-lake up`, so that it would keep outdated addresses.
-    Dagster's pages show only the resources' names. Raises ResourceError for a profile that does not exist.
+    Each run and sensor tick resolves the profile's resources again: a code location is loaded once, often before the
+    first `cdc-lake up`, so that it would keep outdated addresses. Dagster's pages show only the resources' names.
+    Raises ResourceError for a profile that does not exist.
     """
     from cdc_lake.pipeline.assets import parallel_tables  # noqa: PLC0415 - commands do not need it
 

@@ -164,7 +164,7 @@ class EmrJobs(AwsResource):
                 self._uploaded = self.code.upload(self.files)
             return self._uploaded
 
-    def start_session(self, prefix: str) -> JobRun:
+    def open_session(self, prefix: str) -> JobRun:
         """Start a run of jobs/remote/session.py with the objects below `prefix`."""
         arguments = ("session", "--prefix", self.files.uri(prefix))
         return self._start(self._submission("session", str(uuid4()), arguments, is_session=True))

@@ -99,7 +99,7 @@ class EmrSession:
 
     def _started(self) -> _Open:
         prefix = f"runs/session-{uuid4()}/"
-        run = self._jobs.start_session(prefix)
+        run = self._jobs.open_session(prefix)
         _log.info("The session %s has started. EMR will write its log to %s", run.id, run.logs)
         return _Open(prefix, run)
 

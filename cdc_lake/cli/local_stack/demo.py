@@ -58,10 +58,10 @@ def demo(
         raise typer.BadParameter("--sql-dir cannot be used with moma. Leave it out.")
     files = files_by_table(csv or [])
     if files and pipeline is not DemoPipeline.MOMA:
-        raise typer.BadParameter("--csv can be used with moma only: cdc-lake demo moma --csv TABLE=FILE")
+        raise typer.BadParameter("--csv can be used with moma only. Leave it out, or run `cdc-lake demo moma`.")
     for file in files.values():
         if not file.is_file():
-            raise typer.BadParameter(f"--csv: there is no file {file}")
+            raise typer.BadParameter(f"There is no file {file}. Correct the path in --csv.")
     console = Console(stderr=as_json)
     started = time.monotonic()
     state = state_folder() / journal(pipeline)
