@@ -36,7 +36,8 @@ _TIMESTAMP = {
 }
 _ZONED = {
     "spark": "TRY_CAST({0} AS TIMESTAMP)",
-    "athena": "TRY(CAST(from_iso8601_timestamp({0}) AT TIME ZONE 'UTC' AS TIMESTAMP(3)))",
+    # Not from_iso8601_timestamp(), which rejects years before 1 and after 9999. The texts are in UTC.
+    "athena": "TRY_CAST(replace(replace({0}, 'T', ' '), 'Z') AS TIMESTAMP(3))",
 }
 _BINARY = {"spark": "unbase64({0})", "athena": "from_base64({0})"}
 _ARRAY = {"spark": "array({0})", "athena": "ARRAY[{0}]"}
