@@ -40,7 +40,7 @@ _SCHEMA = pa.schema(
 class SmallLandings:
     """Runs jobs on Spark, except landings of at most FEW_OFFSETS offsets (implements `SparkJobs`).
 
-    Parquet objects are always landed by Spark, whose expressions decode their rows.
+    Records that are decoded when they are landed are always landed by Spark, whose expressions decode them.
     """
 
     spark: SparkJobs
