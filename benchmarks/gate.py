@@ -1,7 +1,7 @@
 """The regression gate of CI: ratios of CPU seconds on a small size, compared with committed bounds (gate.json).
 
 Each ratio is ours to a peer's in the same process, or in processes that alternate, so that the machine and its load
-matter little. A bound is 1.5 times the ratio when it was committed: the gate finds added work, not noise.
+matter little. A bound is twice the ratio when it was committed: the gate finds added work, not noise.
 
     python -m benchmarks.gate
     python -m benchmarks.gate --write
@@ -28,7 +28,7 @@ from benchmarks.upsert_cost import RECENT, UNIFORM, figures, measure
 
 BOUNDS = Path(__file__).with_name("gate.json")
 ROWS, PAIRS, STARTS = 20_000, 3, 3
-SLACK = 1.5
+SLACK = 2.0
 SYSTEMS = ("cow", "mor", "hudi", "iceberg", "delta")
 COMPARED = {
     f"first load, copy-on-write, to {DELTA}": ("first load, copy-on-write", DELTA),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -147,15 +148,20 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         os.environ["SPARK_LOCAL_DIRS"] = str(_Process.scratch)
         return _Process.scratch
 
-    def require_alive(self) -> None:
-        """Raise ResourceError if the session's JVM has ended."""
+    def require_alive(self, wait_seconds: float = 0.0) -> None:
+        """Raise ResourceError if the session's JVM has ended, or ends within `wait_seconds`."""
         jvm = getattr(SparkContext._gateway, "proc", None)  # PySpark has no public API for it
-        if _Process.session is not None and jvm is not None and jvm.poll() is not None:
-            raise ResourceError(
-                f"Cannot run Spark jobs: Spark's JVM (process {jvm.pid}) ended with code {jvm.returncode}.",
-                "Start this process again. If the kernel killed the JVM to free memory, lower spark.driver.memory, or"
-                " run fewer jobs at once.",
-            )
+        if _Process.session is None or jvm is None:
+            return
+        try:
+            code = jvm.wait(wait_seconds)
+        except subprocess.TimeoutExpired:
+            return
+        raise ResourceError(
+            f"Cannot run Spark jobs: Spark's JVM (process {jvm.pid}) ended with code {code}.",
+            "Start this process again. If the kernel killed the JVM to free memory, lower spark.driver.memory, or"
+            " run fewer jobs at once.",
+        )
 
     def stop(self) -> None:
         """End the process's session and close its connections to the store.

@@ -21,8 +21,8 @@ BUSY = "import time\nwhile time.process_time() < 0.3: pass"
 
 def test_cpu_seconds_contain_those_of_child_processes() -> None:
     _, used = measured(lambda: subprocess.run([sys.executable, "-c", BUSY], check=True))
-    assert 0.3 <= used.cpu_seconds < 3
-    assert 0.3 <= timed("python", "-c", BUSY).cpu_seconds < 3
+    assert 0.29 <= used.cpu_seconds < 3
+    assert 0.29 <= timed("python", "-c", BUSY).cpu_seconds < 3
 
 
 def test_the_peak_is_the_sample_with_the_largest_sum() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import psutil
+from py4j.protocol import Py4JNetworkError
 
 from resources.errors import ResourceError
 from resources.spark.job_server.calls import Report, Request, Retired, pickled_failure
@@ -28,6 +29,8 @@ MEMORY_BYTES = 3 * 2**30
 _LOOK_SECONDS = 1.0
 _MEASURE_SECONDS = 10.0
 _CANCEL_SECONDS = 1.0
+_JVM_END_SECONDS = 5.0
+"""How long a JVM that does not answer may take until it has ended: its connections are closed before."""
 _JVM_HINT = (
     "Start the run again: another server runs its jobs. If the kernel killed the JVM to free memory, lower"
     " spark.driver.memory."
@@ -167,12 +170,13 @@ class JobServer(socketserver.ThreadingUnixStreamServer):
             context.setJobGroup(call.group, f"{request.job.__module__}", interruptOnCancel=True)
             return pickle.dumps(Report(self._spark.run(request.job, request.spec)))
         except Exception as error:  # noqa: BLE001 - the sender raises it
-            return pickled_failure(self._dead() or error)
+            lost = isinstance(error, Py4JNetworkError | ConnectionError)
+            return pickled_failure(self._dead(_JVM_END_SECONDS if lost else 0.0) or error)
 
-    def _dead(self) -> ResourceError | None:
+    def _dead(self, wait_seconds: float = 0.0) -> ResourceError | None:
         """Return None while the session can run jobs; else retire and return the reason."""
         try:
-            self._spark.require_alive()
+            self._spark.require_alive(wait_seconds)
         except ResourceError as error:
             self.retire()
             return ResourceError(error.message, _JVM_HINT)
