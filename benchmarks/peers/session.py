@@ -30,7 +30,7 @@ def settings(peers: Iterable[type[PeerTable]], folder: str) -> Mapping[str, str]
 
 
 def plain_session(peer: type[PeerTable], at: Endpoints, folder: str) -> SparkSession:
-    """Start Spark with its default settings, two cores, the jars of one peer, and the stack's object store."""
+    """Start Spark with its default settings for two cores, the jars of one peer, and the stack's object store."""
     os.environ |= {"JAVA_HOME": str(at.java_home), "SPARK_LOCAL_IP": "127.0.0.1"}
     names = (*LIBRARIES, f"{peer.format}-")
     chosen = [
@@ -40,6 +40,7 @@ def plain_session(peer: type[PeerTable], at: Endpoints, folder: str) -> SparkSes
     s3a = "spark.hadoop.fs.s3a."
     store = {
         "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": "4",
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": folder,
         f"{s3a}endpoint": at.s3_endpoint,
