@@ -67,7 +67,8 @@ def report(measured: dict[int, dict[str, Cost]], rounds: int) -> Table:
 
 def figures(measured: dict[int, dict[str, Cost]]) -> list[Figure]:
     """Return the costs by the number of manifests, and the larger of the ratios of CPU seconds and requests."""
-    first, *_, last = (steps["batch"] for steps in measured.values())
+    batches = [steps["batch"] for steps in measured.values()]
+    first, last = batches[0], batches[-1]
     ratio = max(last.cpu_seconds / first.cpu_seconds, last.requests / first.requests)
     return [
         Figure(what="a batch, by manifests", unit="x", value=round(ratio, 3)),
