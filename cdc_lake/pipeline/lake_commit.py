@@ -1,4 +1,4 @@
-"""The newest commit of a lake table of either format: a Hudi commit, or the registration of Parquet objects."""
+"""The newest commit of a lake table of either format: a Hudi commit, or the registration of raw objects."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ class TableFlow:
 
     @property
     def is_hudi(self) -> bool:
-        """Whether the table is a Hudi table; otherwise it is a catalog entry over the raw Parquet objects."""
+        """Whether the table is a Hudi table; otherwise it is a catalog entry over the raw objects."""
         return self.target.format == "hudi"
 
     @property

@@ -121,8 +121,8 @@ def _promotable(old: str, new: str) -> bool:
     return new_base in _HUDI_PROMOTIONS.get(old_base, ())
 
 
-def require_one_parquet_type(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
-    """Raise SchemaChangeError if a column's type changes so that one table cannot read older and newer Parquet objects.
+def require_one_landed_type(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
+    """Raise SchemaChangeError if a column's type changes so that one table cannot read older and newer raw objects.
 
     Readers can convert int to bigint, and a decimal to one with the same scale and more digits before the point. A new
     snapshot does not help, because the older objects stay in the table.
@@ -137,7 +137,7 @@ def require_one_parquet_type(old: TableSchema, seen: TableSchema, pipeline: str)
         if old_type != column.lake_type and not readable:
             raise SchemaChangeError(
                 f"Cannot change the type of column {column.name} of {seen.table}: it is {old_type} in the landed "
-                f"Parquet objects, and a table that reads them cannot also have {column.lake_type}. Nothing was "
+                f"objects, and a table that reads them cannot also have {column.lake_type}. Nothing was "
                 f"changed. Rename the column at the source, or rebuild the pipeline with `cdc-lake reset {pipeline}`."
             )
 

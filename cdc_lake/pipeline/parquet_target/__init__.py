@@ -1,1 +1,1 @@
-"""Parquet targets: the landed Parquet objects as tables of the catalog, with a view of the latest rows."""
+"""Parquet targets: the landed objects as tables of the catalog, with a view of the latest rows."""

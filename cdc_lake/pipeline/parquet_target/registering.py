@@ -1,4 +1,4 @@
-"""Register a table's landed Parquet objects in the catalog: the lake stage of a Parquet target, without Spark."""
+"""Register a table's landed objects in the catalog: the lake stage of a Parquet target, without Spark."""
 
 from __future__ import annotations
 

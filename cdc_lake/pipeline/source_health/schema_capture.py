@@ -49,7 +49,7 @@ def capture(table: TableFlow, postgres: SourcePostgres, bucket: ObjectStore, *, 
     if any(not each.is_hudi for each in table.in_targets):
         captured_schema.require_valid_columns(seen)
         if found:
-            evolution.require_one_parquet_type(found[-1], seen, flow.name)
+            evolution.require_one_landed_type(found[-1], seen, flow.name)
         if table.landing.format == "json":
             json_fields.require_readable(found, seen, flow.name)
     schema, added = captured_schema.record(bucket, flow.name, seen)

@@ -9,7 +9,7 @@ import pytest
 from cdc_lake.contract.errors import SchemaChangeError
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import EXCLUDED, Column, OmittedColumn, TableSchema
-from cdc_lake.contract.schema.evolution import _promotable, describe_changes, require_one_parquet_type
+from cdc_lake.contract.schema.evolution import _promotable, describe_changes, require_one_landed_type
 from cdc_lake.contract.schema.record_versions import RecordLayout, record_layouts
 from cdc_lake.contract.schema.widening import is_widening
 from cdc_lake_tests.helpers.memory_store import MemoryStore
@@ -487,13 +487,13 @@ def test_records_from_before_an_exclusion_are_read_after_a_resnapshot_includes_t
 def test_types_that_one_table_of_parquet_objects_can_have(old: str, new: str, readable: bool) -> None:
     before, after = catalog_schema(ID, f"2 v {old}"), catalog_schema(ID, f"2 v {new}", epoch=1)
     if readable:
-        require_one_parquet_type(before, after, PIPELINE)
+        require_one_landed_type(before, after, PIPELINE)
         return
     with pytest.raises(SchemaChangeError, match=r"^Cannot change the type of column v of public\.orders: it is "):
-        require_one_parquet_type(before, after, PIPELINE)
+        require_one_landed_type(before, after, PIPELINE)
 
 
 def test_a_dropped_column_keeps_its_type_in_parquet_objects() -> None:
     *_, last = history(catalog_schema(ID, "2 v integer"), catalog_schema(ID))
-    with pytest.raises(SchemaChangeError, match="it is int in the landed Parquet objects"):
-        require_one_parquet_type(last, catalog_schema(ID, "3 v text"), PIPELINE)
+    with pytest.raises(SchemaChangeError, match="it is int in the landed objects"):
+        require_one_landed_type(last, catalog_schema(ID, "3 v text"), PIPELINE)
