@@ -43,15 +43,14 @@ def change_year(scene: Scene, run_stages: RunStages) -> Story:
     seen = {
         "artwork_id": artwork_id,
         "year_in_cow": cow,
-        "year_in_rt": [in_log.get("date"), in_parquet.get("date")],
-        "year_in_ro_before_compaction": before,
-        "year_in_ro_after_compaction": observer.scalar(base_files),
-        "file_in_rt": ["parquet" if file.endswith(_PARQUET) else "log" for file in files],
+        "year_in_ro_before_and_after_compaction": [before, observer.scalar(base_files)],
+        "year_in_rt_before_and_after_compaction": [in_log.get("date"), in_parquet.get("date")],
+        "file_of_rt_before_and_after_compaction": ["parquet" if file.endswith(_PARQUET) else "log" for file in files],
         "file_names_in_rt": dict(zip(("before_compaction", "after_compaction"), files, strict=True)),
     }
     old, new = source_changes.YEAR, source_changes.NEW_YEAR
     same_group = files[1].startswith(f"{files[0]}_")
-    expected = [artwork_id, new, [new, new], old, new, ["log", "parquet"], seen["file_names_in_rt"]]
+    expected = [artwork_id, new, [old, new], [new, new], ["log", "parquet"], seen["file_names_in_rt"]]
     return {**seen, "ok": list(seen.values()) == expected and same_group}
 
 

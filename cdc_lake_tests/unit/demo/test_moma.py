@@ -108,10 +108,9 @@ def test_the_year_is_in_the_base_files_after_the_compaction(artwork: FakeScene) 
     assert seen == {
         "artwork_id": 33000,
         "year_in_cow": 1960,
-        "year_in_rt": [1960, 1960],
-        "year_in_ro_before_compaction": 1959,
-        "year_in_ro_after_compaction": 1960,
-        "file_in_rt": ["log", "parquet"],
+        "year_in_ro_before_and_after_compaction": [1959, 1960],
+        "year_in_rt_before_and_after_compaction": [1960, 1960],
+        "file_of_rt_before_and_after_compaction": ["log", "parquet"],
         "file_names_in_rt": {"before_compaction": "group", "after_compaction": "group_0-1-2_2026.parquet"},
         "ok": True,
     }
@@ -129,7 +128,7 @@ def test_a_year_that_is_in_a_base_file_before_the_compaction_is_not_ok(
     monkeypatch.setattr(artwork, "run_stages", apply_and_compact)
     seen = run(moma.change_year, artwork)
     assert not seen["ok"]
-    assert seen["file_in_rt"] == ["parquet", "parquet"]
+    assert seen["file_of_rt_before_and_after_compaction"] == ["parquet", "parquet"]
 
 
 def test_a_year_that_is_not_applied_is_not_ok(artwork: FakeScene) -> None:
