@@ -31,7 +31,7 @@ from infra.local.stack.endpoints import Endpoints
 
 TESTS_IN_CI = 2
 
-BATCHES = 6
+BATCHES = 4
 OPTIONS = {
     "hoodie.keep.min.commits": "2",
     "hoodie.keep.max.commits": "3",
@@ -90,7 +90,7 @@ CASES = [
 
 @pytest.fixture
 def table(job_engines: Engines, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> LakeTable:
-    """Return a table with six batches, of which each changes the same rows and adds one.
+    """Return a table with four batches, of which each changes the same rows and adds one.
 
     For a clean it is two hours old. Otherwise it stays as it is: the store's times of a merge-on-read table's commits,
     which Hudi reads the states by, cannot be changed.
