@@ -26,7 +26,6 @@ from resources.spark.job_interface import JobRun
 S = TypeVar("S")
 R = TypeVar("R")
 
-_STANDARD_ERROR = 2
 _S3A = "s3a"
 """S3A's subfolder of the folder for temporary files."""
 _CACHED_CLASSES = ("functions", "PythonUtils")
@@ -192,11 +191,13 @@ def _local_folders(folder: Path) -> dict[str, str]:
 def _launch(config: Mapping[str, str]) -> None:
     """Start the process's JVM if it is not running.
 
-    Its standard output is redirected to standard error: warnings of libraries must not mix with a command's output.
+    Its standard output is discarded: only libraries write to it, such as the class that measures Hudi's records, which
+    warns of a debugger and an agent that it does not need. Logs and the JVM's own messages are on standard error
+    (-XX:+DisplayVMOutputToStderr in the properties).
     """
     if SparkContext._gateway is None:
         conf = SparkConf(loadDefaults=False).setAll(list(config.items()))
-        gateway = launch_gateway(conf, {"stdout": _STANDARD_ERROR})  # type: ignore[no-untyped-call]
+        gateway = launch_gateway(conf, {"stdout": subprocess.DEVNULL})  # type: ignore[no-untyped-call]
         for name in _CACHED_CLASSES:
             setattr(gateway.jvm, name, getattr(gateway.jvm, name))
         SparkContext._ensure_initialized(gateway=gateway)

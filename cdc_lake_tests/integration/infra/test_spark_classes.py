@@ -15,9 +15,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc_lake import jobs
 from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
 from cdc_lake_tests.integration.jobs.engines import running_spark
 from infra.artifacts import spark_classes
+from infra.artifacts.artifacts import jars
 from infra.artifacts.java import java_home
 from infra.artifacts.spark_classes import archive, java_options
 from infra.local.stack.attach import load_endpoints
@@ -69,6 +71,25 @@ def test_the_first_jvm_writes_the_archive_and_the_next_one_uses_it(
     with _jvm(java, java_options(java, no_jars)) as process:
         mapped = {Path(each.path) for each in process.memory_maps()}
     assert path in mapped, "the JVM does not use the archive"
+
+
+_MEASURING = """
+import sys
+from resources.object_store import ObjectStore
+from resources.spark.local import LocalSpark
+java, jars, *properties = sys.argv[1:]
+session = LocalSpark(java_home=java, jars=jars, properties=properties, store=ObjectStore(bucket="none")).session()
+jvm = session.sparkContext._jvm
+print(jvm.org.apache.hudi.common.util.ObjectSizeCalculator.getObjectSize("a record"))
+"""
+
+
+def test_the_measurement_of_a_record_prints_no_warnings() -> None:
+    properties = [str(jobs.FOLDER / f"spark{name}.properties") for name in ("", "-local")]
+    command = [sys.executable, "-c", _MEASURING, str(java_home(17)), str(jars("spark")), *properties]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert int(done.stdout) > 0, done.stderr
+    assert "# WARNING" not in done.stderr
 
 
 def test_python_workers_start_with_all_imports(session: SparkSession) -> None:
