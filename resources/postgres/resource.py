@@ -174,7 +174,7 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
     drop_slot = _connected(slots.drop_slot)
     write_heartbeat = _connected(heartbeat_table.write_heartbeat)
     request_snapshot = _connected(signal_table.request_snapshot)
-    next_xid = _connected(transactions.next_xid)
+    new_xid = _connected(transactions.new_xid)
     oldest_open_xid = _connected(transactions.oldest_open_xid)
 
     def current_lsn(self) -> int:

@@ -1,26 +1,28 @@
-"""Bounds of the ids of transactions that write, to wait until earlier transactions have ended."""
+"""Ids of transactions that write, to wait until earlier transactions have ended."""
 
 from __future__ import annotations
 
 from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
 
 
-def next_xid(connection: Connection) -> int:
-    """Return the id after the newest transaction that has ended (xmax); an open transaction can have a higher id."""
-    return _bounds(connection)[1]
+def new_xid(connection: Connection) -> int:
+    """Assign a new transaction id and return it: all transactions that have written by now have lower ids.
+
+    The xmax of pg_current_snapshot() is one past the highest id that has ended, and open transactions can have it or
+    higher ids (https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT).
+    """
+    return _id(connection, "pg_current_xact_id()")
 
 
 def oldest_open_xid(connection: Connection) -> int:
     """Return the id below which all transactions in all databases of the server have ended (xmin)."""
-    return _bounds(connection)[0]
+    return _id(connection, "pg_snapshot_xmin(pg_current_snapshot())")
 
 
-def _bounds(connection: Connection) -> tuple[int, int]:
+def _id(connection: Connection, function: str) -> int:
     with connection.cursor() as cursor:
-        cursor.execute(
-            "select pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint from pg_current_snapshot() s"
-        )
+        cursor.execute(f"select {function}::text::bigint")
         row = cursor.fetchone()
     if row is None:
-        raise RuntimeError("pg_current_snapshot() returned no row")
-    return row[0], row[1]
+        raise RuntimeError(f"{function} returned no row")
+    return int(row[0])

@@ -99,12 +99,12 @@ def begin(
     if config is None or all(captures(config, table) for table in tables):
         return epoch
     names = ", ".join(table.name for table in tables)
-    next_xid = postgres.next_xid()
+    xid = postgres.new_xid()
     until(
         postgres.oldest_open_xid,
-        lambda oldest: oldest >= next_xid,
+        lambda oldest: oldest >= xid,
         seconds=deployment.snapshot_seconds,
-        what=f"all transactions before {next_xid} to end, which may have changed {names} before it was published",
+        what=f"all transactions before {xid} to end, which may have changed {names} before it was published",
         hint="End the oldest one (pg_stat_activity, pg_prepared_xacts), then materialise the topic again.",
         pause_seconds=deployment.poll_seconds,
     )

@@ -211,7 +211,7 @@ class FakePostgres(Noting, Postgres):
         """Leave a transaction open, or end it."""
         self._open[:] = [] if xid is None else [xid]
 
-    def next_xid(self) -> int:
+    def new_xid(self) -> int:
         """See Postgres."""
         return 1000
 

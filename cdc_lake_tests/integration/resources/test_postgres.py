@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
 
 from cdc_lake_tests.integration.resources.source_side import Source
 from resources.errors import AccessRefused, DatabaseMissing, PublicationConflict, TableMissing
@@ -83,6 +84,22 @@ def test_a_block_without_autocommit_is_one_transaction(source: Source) -> None:
     with pytest.raises(ZeroDivisionError):
         interrupted()
     assert source.postgres.row_count(source.schema, "ev") == 1
+
+
+def test_a_new_transaction_id_is_after_those_of_all_open_transactions(source: Source) -> None:
+    """No later transaction has ended, so that the snapshot's xmax is not after the open ones either."""
+    with source.postgres.connect(autocommit=False) as one, source.postgres.connect(autocommit=False) as other:
+        opened = [_write(each) for each in (one, other)]
+        assert source.postgres.oldest_open_xid() <= opened[0] < opened[1] < source.postgres.new_xid()
+
+
+def _write(connection: Connection) -> int:
+    """Write something in a transaction, and return its id."""
+    with connection.cursor() as cursor:
+        cursor.execute("create temp table written () on commit drop")
+        cursor.execute("select pg_current_xact_id()::text::bigint")
+        [(xid,)] = cursor.fetchall()
+    return int(xid)
 
 
 def test_a_publication_is_created_and_extended(source: Source) -> None:
