@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class ContractError(Exception):
     """A stage found a state that violates a contract, and changed nothing.
@@ -109,6 +111,15 @@ class TooManyDeadLettersError(ContractError):
 
 class SourceUnreadableError(ContractError):
     """The source's rows cannot be read at the exported snapshot."""
+
+
+class TablesNotComparedError(ContractError):
+    """Some lake tables could not be compared with the source; `reasons` has the cause by lake table."""
+
+    def __init__(self, pipeline: str, reasons: Mapping[str, str]) -> None:
+        causes = "; ".join(f"{table}: {reason}" for table, reason in reasons.items())
+        super().__init__(f"Cannot compare lake tables {', '.join(reasons)} of {pipeline}: {causes}")
+        self.reasons = reasons
 
 
 class SecretUnreadableError(ContractError):

@@ -13,6 +13,7 @@ from cdc_lake.cli.printable import json_text, printable
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from cdc_lake.contract.errors import TablesNotComparedError
     from cdc_lake.jobs.verify import Difference, VerifyReport
 
 _WIDE = 200  # width of a table in a pipe or file
@@ -37,7 +38,8 @@ def verify(
 ) -> None:
     """Compare source and lake row by row; the source may be written meanwhile.
 
-    Exit code 1 if they differ or a key was pending in too many runs, 2 if the comparison was not possible.
+    Exit code 1 if they differ or a key was pending in too many runs, else 2 if the comparison of a table was not
+    possible.
     """
     from rich.console import Console
 
@@ -45,20 +47,23 @@ def verify(
     from cdc_lake.pipeline.loading import load
 
     try:
-        found = _compared(pipeline, table, apply, timeout, limit)
+        found, failure = _compared(pipeline, table, apply, timeout, limit)
     except Exception as error:
         error.exit_code = 2  # type: ignore[attr-defined]  # read by app.main()
         raise
     passed = all(report.passed for report in found.values())
     if as_json:
         tables = {name: {"clean": report.passed, **dataclasses.asdict(report)} for name, report in found.items()}
-        typer.echo(json_text({"pipeline": pipeline, "clean": passed, "tables": tables}, indent=1))
+        reasons = {} if failure is None else failure.reasons
+        summary = {"clean": passed and not reasons, "tables": tables, "not_compared": reasons}
+        typer.echo(json_text({"pipeline": pipeline, **summary}, indent=1))
     else:
         console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
         late = "the lake has not applied their newest changes"
         if load(pipeline).polled:
             late = "they changed after the last poll"
-        console.print(_counts(found))
+        if found:
+            console.print(_counts(found))
         for name, report in found.items():
             if report.omitted_columns:
                 console.print(f"{name}: columns that are not captured: {printable(', '.join(report.omitted_columns))}")
@@ -70,17 +75,23 @@ def verify(
                 )
             if report.differences:
                 console.print(_differences(name, report))
+    if failure is not None:
+        failure.exit_code = 2 if passed else 1  # type: ignore[attr-defined]  # read by app.main()
+        raise failure
     if not passed:
         raise typer.Exit(1)
 
 
 def _compared(
     pipeline: str, table: list[str] | None, apply: bool, timeout: float, limit: int
-) -> dict[str, VerifyReport]:
-    """Verify the tables; return the reports by lake table. Raises ContractError for an unknown table."""
+) -> tuple[dict[str, VerifyReport], TablesNotComparedError | None]:
+    """Verify the tables; return the reports by lake table, and the error of the tables without a report.
+
+    Raises ContractError for an unknown table, or if no table can be compared.
+    """
     from rich.console import Console
 
-    from cdc_lake.contract.errors import ContractError
+    from cdc_lake.contract.errors import ContractError, TablesNotComparedError
     from cdc_lake.pipeline.loading import load
     from cdc_lake.pipeline.operations.verification import Systems, verify_tables
     from cdc_lake.profile import resolved, spark
@@ -102,9 +113,9 @@ def _compared(
         spark(),
     )
     progress = Console(stderr=True)
+    found: dict[str, VerifyReport] = {}
     with progress.status("starting") as status:
-        return {
-            one.lake_table: report
+        try:
             for one, report in verify_tables(
                 flow,
                 list({one.lake_table: one for name in table or by_name for one in by_name[name]}.values()),
@@ -113,8 +124,11 @@ def _compared(
                 apply=apply,
                 limit=limit,
                 show=status.update if progress.is_terminal else lambda what: progress.print(what, style="dim"),
-            )
-        }
+            ):
+                found[one.lake_table] = report
+        except TablesNotComparedError as failure:
+            return found, failure
+    return found, None
 
 
 def _counts(found: dict[str, VerifyReport]) -> Table:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
@@ -9,26 +13,40 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.source_health import topic_state
 from resources.aws.metrics import UNLANDED, WATERMARK_AGE
+from resources.errors import ResourceError
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 
 
-def now(flow: Flow, kafka: Kafka, store: ObjectStore) -> dict[str, float]:
-    """Return the metrics by name: the age of the oldest watermark, and the number of unlanded offsets of all tables.
+@dataclass(frozen=True)
+class Measured:
+    """The values by metric name, and by table why its progress is not known."""
 
-    The age is omitted while a table has no known watermark. Raises ContractError if a topic does not exist.
+    values: Mapping[str, float]
+    unknown: Mapping[str, str]
+
+
+def now(flow: Flow, kafka: Kafka, store: ObjectStore) -> Measured:
+    """Return the age of the oldest watermark, and the number of unlanded offsets of all tables.
+
+    The age is omitted while a table has no known watermark: the alarm treats missing data as a breach. The offsets of
+    a table whose progress is not known, such as one without a topic, are not counted.
     """
     bucket = location(store).store()
     ages: list[float | None] = []
     unlanded = 0
+    unknown: dict[str, str] = {}
     for table in flow.tables:
-        # Read the chain before the topic, so that it never appears to be ahead of the topic.
-        head = Chain(bucket, flow.name, table.topic).head()
-        state = topic_state.now(kafka, table, bucket)
-        unlanded += max(0, table_progress.behind(head, state))
-        for each in table.in_targets:
-            found = table_progress.lake_watermark(bucket, each, state)
-            ages.append(None if found is None else standard_metadata.age(found))
+        try:
+            # Read the chain before the topic, so that it never appears to be ahead of the topic.
+            head = Chain(bucket, flow.name, table.topic).head()
+            state = topic_state.now(kafka, table, bucket)
+            unlanded += max(0, table_progress.behind(head, state))
+            for each in table.in_targets:
+                found = table_progress.lake_watermark(bucket, each, state)
+                ages.append(None if found is None else standard_metadata.age(found))
+        except (ContractError, ResourceError) as error:
+            unknown[table.name] = error.user_message
     known = [age for age in ages if age is not None]
-    oldest = {WATERMARK_AGE: max(known)} if known and len(known) == len(ages) else {}
-    return {**oldest, UNLANDED: float(unlanded)}
+    oldest = {WATERMARK_AGE: max(known)} if known and not unknown and len(known) == len(ages) else {}
+    return Measured({**oldest, UNLANDED: float(unlanded)}, unknown)

@@ -10,7 +10,7 @@ from cdc_lake.jobs.poll.reconcile import ReconcileReport, ReconcileSpec
 from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.operations.polling import Systems, begun, polling_lease, topic_id
-from cdc_lake.pipeline.operations.verification import lake_state
+from cdc_lake.pipeline.operations.verification_steps import lake_state
 from cdc_lake.pipeline.source_health import polled_source
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cdc_lake.contract.objects.store import S3Location
-from cdc_lake.pipeline.operations import verification
+from cdc_lake.pipeline.operations import verification_steps
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop, new_shop
 
 
@@ -18,5 +18,5 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     made = new_shop(tmp_path, float(int(time.time())))
     # Assets, jobs and commands all get their store from this method.
     monkeypatch.setattr(S3Location, "store", lambda _self: made.bucket)
-    monkeypatch.setattr(verification, "consistent_point", made.point)
+    monkeypatch.setattr(verification_steps, "consistent_point", made.point)
     return made.start()

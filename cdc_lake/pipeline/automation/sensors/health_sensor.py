@@ -125,15 +125,13 @@ def _changed(
 
 
 def _send_metrics(flow: Flow, kafka: Kafka, store: ObjectStore, metrics: Metrics) -> str:
-    """Send the pipeline's metrics. Return "" on success, else the error.
-
-    The alarm on the watermark's age treats missing data as a breach.
-    """
+    """Send the pipeline's metrics. Return "" on success, else the error or the tables that are not measured."""
     try:
-        metrics.put(flow.name, pipeline_metrics.now(flow, kafka, store))
+        measured = pipeline_metrics.now(flow, kafka, store)
+        metrics.put(flow.name, measured.values)
     except (ContractError, ResourceError) as error:
         return f"Cannot send the metrics of {flow.name}: {error}"
-    return ""
+    return "; ".join(f"Cannot measure table {name}: {reason}" for name, reason in measured.unknown.items())
 
 
 def _evaluated(

@@ -10,8 +10,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cdc_lake.cli.app import app
+from cdc_lake.contract.errors import TablesNotComparedError
 from cdc_lake.contract.table import pending_counts
 from cdc_lake.jobs.verify import Difference, VerifyReport
+from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import verification
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
@@ -85,3 +87,23 @@ def test_options_are_passed_to_the_comparison(monkeypatch: pytest.MonkeyPatch) -
     done = CliRunner().invoke(app, ["verify", "shop", "--timeout", "7", "--limit", "3", "--apply"])
     assert done.exit_code == 0, done.output
     assert {name: passed[name] for name in ("seconds", "limit", "apply")} == {"seconds": 7, "limit": 3, "apply": True}
+
+
+def test_tables_that_cannot_be_compared_are_reported_after_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    report, reasons = EQUAL, {"customers": "Cannot read topic shop.sales.customers."}
+
+    def tables(_flow: object, requested: list[TableFlow], *_: object, **__: object) -> Iterator[object]:
+        yield from ((table, report) for table in requested if table.lake_table not in reasons)
+        raise TablesNotComparedError("shop", reasons)
+
+    monkeypatch.setattr(verification, "verify_tables", tables)
+    done = CliRunner().invoke(app, ["verify", "shop", "--json"])
+    printed = json.loads(done.stdout)
+    assert (printed["clean"], printed["not_compared"]) == (False, reasons)
+    assert {name: table["clean"] for name, table in printed["tables"].items()} == {"orders": True}
+    assert isinstance(done.exception, TablesNotComparedError)
+    assert done.exception.exit_code == 2  # type: ignore[attr-defined]
+    report = DIFFERENT
+    shown = CliRunner().invoke(app, ["verify", "shop"])
+    assert "│ not equal │" in shown.stdout
+    assert shown.exception.exit_code == 1  # type: ignore[union-attr]

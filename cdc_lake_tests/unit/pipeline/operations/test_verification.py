@@ -9,18 +9,23 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cdc_lake.contract.errors import ContractError, SchemaUnexplainedError, SourceUnreadableError
+from cdc_lake.contract.errors import (
+    ContractError,
+    SchemaUnexplainedError,
+    SourceUnreadableError,
+    TablesNotComparedError,
+)
 from cdc_lake.contract.source.epochs import Epoch, Epochs
 from cdc_lake.contract.table import pending_counts
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land
 from cdc_lake.jobs.verify import VerifyReport, VerifySpec
-from cdc_lake.pipeline.operations import verification
-from cdc_lake.pipeline.operations.verification import Systems, lake_state, verify_applied, verify_tables
+from cdc_lake.pipeline.operations import verification_steps
+from cdc_lake.pipeline.operations.verification import Systems, verify_applied, verify_tables
+from cdc_lake.pipeline.operations.verification_steps import lake_state
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
-from resources.errors import WaitTimedOut
 from resources.postgres.exported_snapshot import Snapshot
 from resources.postgres.resource import Postgres
 from resources.postgres.table_files import TableFiles
@@ -86,7 +91,7 @@ def oracle(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Oracle:
         shop.order(number)
     shop.carry()
     fake_oracle = Oracle(shop)
-    monkeypatch.setattr(verification, "consistent_point", fake_oracle.point)
+    monkeypatch.setattr(verification_steps, "consistent_point", fake_oracle.point)
     return fake_oracle
 
 
@@ -124,7 +129,7 @@ def test_verify_tables_waits_until_the_lake_has_passed_the_point(oracle: Oracle)
     shop = oracle.shop
     before = lake_state(shop.bucket, shop.orders)
     shop.order(4)
-    with pytest.raises(WaitTimedOut, match="cdc-lake verify shop --apply"):
+    with pytest.raises(TablesNotComparedError, match="cdc-lake verify shop --apply"):
         list(verify_tables(shop.flow, [shop.orders], oracle.systems, seconds=0.6))
     assert not oracle.specs
     lines: list[str] = []
@@ -135,6 +140,17 @@ def test_verify_tables_waits_until_the_lake_has_passed_the_point(oracle: Oracle)
     assert spec.lake == lake_state(shop.bucket, shop.orders) != before
     assert spec.later is None
     assert any("landing" in each for each in lines)
+
+
+def test_a_table_whose_topic_is_lost_does_not_prevent_the_comparison_of_the_others(oracle: Oracle) -> None:
+    shop = oracle.shop
+    shop.kafka.delete_topic(shop.customers.topic)
+    found = verify_tables(shop.flow, [shop.customers, shop.orders], oracle.systems, seconds=5, apply=True)
+    assert next(found) == (shop.orders, EQUAL)
+    with pytest.raises(TablesNotComparedError, match="Cannot compare lake tables customers of shop") as failed:
+        next(found)
+    assert failed.value.reasons.keys() == {"customers"}
+    assert f"topic {shop.customers.topic}: it does not exist yet" in failed.value.reasons["customers"]
 
 
 def test_verification_waits_until_the_stream_has_passed_the_point(oracle: Oracle) -> None:

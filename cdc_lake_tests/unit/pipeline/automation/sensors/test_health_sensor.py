@@ -156,6 +156,16 @@ def test_each_tick_sends_the_metrics(begun: Shop, health: Daemon) -> None:
     assert WATERMARK_AGE in begun.metrics.sent[0][1]
 
 
+def test_a_table_without_a_topic_is_named_and_the_others_are_measured(begun: Shop, health: Daemon) -> None:
+    begun.kafka.delete_topic(begun.customers.topic)
+    begun.order(1)
+    found = health.tick()
+    assert isinstance(found, dg.SensorResult)
+    assert found.skip_reason is not None
+    assert "Cannot measure table customers: Cannot read topic" in str(found.skip_reason.skip_message)
+    assert begun.metrics.sent == [("shop", {UNLANDED: 1})]
+
+
 def test_rejected_metrics_do_not_fail_the_checks(begun: Shop, health: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(_pipeline: str, _figures: object) -> None:
         raise AccessRefused("Putting UnlandedOffsets of small/shop failed: AccessDenied.", "Check the credentials.")
