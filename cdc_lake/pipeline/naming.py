@@ -17,6 +17,7 @@ from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema.transforms import RecordKey, TableTransforms
 from cdc_lake.contract.schema.value_rules import ValueRules
+from cdc_lake.contract.sql_tokens import one_statement
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.landing.typed_rows import TypedLanding
 from cdc_lake.jobs.maintenance.purge import PurgeSpec
@@ -179,8 +180,8 @@ class Flow:
         return path
 
     def sql(self, file: str, field: str) -> str:
-        """Return the text of an SQL file without its final semicolon. Raises as file_path() does."""
-        return self.file_path(file, field).read_text(encoding="utf-8").strip().rstrip(";")
+        """Return the statement of an SQL file, as one_statement() does. Raises as file_path() does."""
+        return one_statement(self.file_path(file, field).read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cdc_lake.contract.sql_tokens import TOKEN
 from cdc_lake.samples.errors import LoadError
 
-# PostgreSQL's lexical rules (manual, 4.1). Comments can be nested; a word may contain "$": a$b$c is a name.
-# An unterminated quoted text or comment extends to the end of the script. pg_dump encloses a script in \restrict and
-# \unrestrict, which only disable psql's backslash commands.
-_TOKEN = re.compile(
-    r"""(?P<blank> \s+ | --[^\n]* | ^\\(?:un)?restrict\b[^\n]* | /\*(?:/\*(?:(?!\*/).)*\*/|(?!/\*|\*/).)*\*/ )
-      | (?P<quoted> /\*.* | [eE]'(?:[^'\\]|\\.|'')*'? | '[^']*'? | "[^"]*"?
-                  | \$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z) )
-      | (?P<word> [^\W\d][\w$]* )
-      | (?P<other> \d[\w.]* | . )""",
-    re.VERBOSE | re.DOTALL | re.MULTILINE,
-)
 _REFUSED = {
     r"(BEGIN|START|COMMIT|END|ABORT|ROLLBACK(?!.* TO\b)|PREPARE TRANSACTION)\b": (
         "the load is one transaction. Remove this statement."
@@ -93,7 +83,7 @@ def split(text: str, path: Path) -> Iterator[Statement]:
     words: list[str] = []
     parentheses = blocks = 0  # a semicolon in a rule's (…; …) or in BEGIN ATOMIC … END does not end the statement
     position, line, counted = 0, 1, 0  # `line` is the line of the character at `counted`
-    while token := _TOKEN.match(text, position):
+    while token := TOKEN.match(text, position):
         kind, value, position = token.lastgroup, token.group().upper(), token.end()
         if kind == "blank":
             continue

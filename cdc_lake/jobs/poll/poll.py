@@ -30,6 +30,7 @@ from cdc_lake.contract.secret_fields import OpenSettings
 from cdc_lake.contract.source.poll_state import Bound
 from cdc_lake.contract.source.polled_rows import PolledRows
 from cdc_lake.contract.source.source_access import SourceAccess
+from cdc_lake.contract.sql_tokens import for_jdbc
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.landing import kafka_options
 from cdc_lake.jobs.poll import record_sql
@@ -145,6 +146,7 @@ def page_ranges(pages: int | None) -> list[str]:
 def read(spark: SparkSession, access: SourceAccess, query: str, ranges: Sequence[str] = ()) -> DataFrame:
     """Return the result of a query; a separate connection reads each of the `ranges`."""
     settings = {**_options(access), "sessionInitStatement": "; ".join(record_sql.SESSION)}
+    query = for_jdbc(query)
     if not ranges:
         return spark.read.format("jdbc").options(**settings).option("query", query).load()
     url = settings.pop("url")

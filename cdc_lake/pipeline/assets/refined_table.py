@@ -122,7 +122,9 @@ class RefinedTable:
         staged = f"{build}_{_STAGED}"
         rows = f"SELECT *, {group} FROM ({self.sql})"  # noqa: S608
         self.athena.execute(f"CREATE TABLE {self._table(staged)} WITH ({self._properties(staged)}) AS {rows}")
-        groups = int(self.athena.query(f'SELECT max("{_GROUP}") + 1 FROM {self._table(staged)}').rows[0][0])  # noqa: S608
+        # The SELECT may have no row any more since the partitions were counted; the build is then an empty table.
+        counted = self.athena.query(f'SELECT coalesce(max("{_GROUP}"), 0) + 1 FROM {self._table(staged)}')  # noqa: S608
+        groups = int(counted.rows[0][0])
         columns = self._ordered(names)
         for number in range(groups):
             failpoints.reached("refined.before_group")
