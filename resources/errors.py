@@ -53,6 +53,10 @@ class TableMissing(ResourceError):
     """The database has no such table, or the user cannot see it."""
 
 
+class QueryRejected(ResourceError):
+    """PostgreSQL reports an error of a query; `message` is PostgreSQL's."""
+
+
 class PublicationConflict(ResourceError):
     """An existing publication does not publish all changes that a pipeline needs."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from psycopg2 import sql
+from psycopg2 import Error, sql
 from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
 
-from resources.errors import AccessRefused, ResourceError
+from resources.errors import AccessRefused, QueryRejected, ResourceError
 from resources.postgres.table_columns import KINDS, TypeKind
 from resources.postgres.table_queries import table_oid
 
@@ -170,8 +171,18 @@ def has_offset_changes(connection: Connection, zone: str) -> bool:
         return cursor.fetchone() == (True,)
 
 
+@contextmanager
+def _rejections() -> Iterator[None]:
+    """Raise QueryRejected for an error that PostgreSQL reports."""
+    try:
+        yield
+    except Error as error:
+        raise QueryRejected(error.diag.message_primary or str(error).strip(), error.diag.message_hint or "") from error
+
+
+@_rejections()
 def query_columns(connection: Connection, query: str) -> tuple[QueryColumn, ...]:
-    """Return the columns of a SELECT in their order; reads no rows. Raises psycopg2.Error for an invalid query."""
+    """Return the columns of a SELECT in their order; reads no rows. Raises QueryRejected."""
     found = []
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("select * from ({}) q limit 0").format(sql.SQL(query.replace("%", "%%"))), ())
@@ -197,14 +208,19 @@ def _modifier(size: int | None, precision: int | None, scale: int | None) -> int
     return size + 4 if precision is None and size is not None and size > 0 else -1
 
 
+@_rejections()
 def finds_row(connection: Connection, relation: str, condition: str) -> bool:
-    """Return whether a row of a table or query (SQL for FROM; its alias is q) meets the condition."""
+    """Return whether a row of a table or query (SQL for FROM; its alias is q) meets the condition.
+
+    Raises QueryRejected.
+    """
     _read_all_rows(connection)
     return _exists(connection, f"select from {relation} q where {condition}".replace("%", "%%"))
 
 
+@_rejections()
 def count(connection: Connection, relation: str) -> int:
-    """Return the number of rows of a table or query (SQL for FROM; its alias is q)."""
+    """Return the number of rows of a table or query (SQL for FROM; its alias is q). Raises QueryRejected."""
     _read_all_rows(connection)
     with connection.cursor() as cursor:
         cursor.execute(f"select count(*) from {relation} q")  # noqa: S608 - trusted SQL

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.source.poll_state import Bound
 from cdc_lake.contract.source.polled_rows import PolledRows, quoted
 from cdc_lake.contract.source.source_access import SourceAccess
+from cdc_lake.pipeline.field_types import repeated
 from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
+from resources.errors import QueryRejected
+from resources.postgres.polling import QueryColumn
 from resources.waiting import until
 
 _ZONED, _UNZONED = "timestamp with time zone", "timestamp without time zone"
@@ -30,7 +34,7 @@ def rows(table: TableFlow) -> PolledRows:
     poll = table.poll
     relation = f"{quoted(table.pipeline.spec.source.schema_)}.{quoted(table.polled_table)}"
     if poll.sql:
-        relation = f"({query(table)}\n)"  # the SELECT may end in a comment
+        relation = f"({query(table)})"
     return PolledRows(relation, poll.timestamp, poll.time_zone, poll.incrementing, divisible=not poll.sql)
 
 
@@ -46,6 +50,43 @@ def finds_deletes(table: TableFlow) -> str:
 def query(table: TableFlow) -> str:
     """Return the text of the table's SELECT. Raises ContractError if the file does not exist."""
     return table.pipeline.sql(table.poll.sql, "tables.poll.sql")
+
+
+def query_columns(table: TableFlow, postgres: SourcePostgres) -> tuple[QueryColumn, ...]:
+    """Return the columns of the table's SELECT. Raises ContractError if PostgreSQL rejects it."""
+    with _rejections(table):
+        return postgres.query_columns(query(table))
+
+
+def count(table: TableFlow, postgres: SourcePostgres) -> int:
+    """Return the number of rows. Raises ContractError if PostgreSQL does not let the login read them all."""
+    with _rejections(table):
+        return postgres.count(rows(table).relation)
+
+
+def finds_row(table: TableFlow, postgres: SourcePostgres, condition: str) -> bool:
+    """Return whether a row meets a condition of PolledRows. Raises what count() raises."""
+    with _rejections(table):
+        return postgres.finds_row(rows(table).relation, condition)
+
+
+@contextmanager
+def _rejections(table: TableFlow) -> Iterator[None]:
+    """Raise ContractError for an error that PostgreSQL reports about the table or its SELECT."""
+    try:
+        yield
+    except QueryRejected as error:
+        advice = f"Correct {table.poll.sql}, or grant" if table.poll.sql else "Grant"
+        raise ContractError(
+            f"{_cannot_poll(table)}: PostgreSQL reports: {error.user_message.rstrip('.')}. {advice} the login what it "
+            "needs."
+        ) from error
+
+
+def _cannot_poll(table: TableFlow) -> str:
+    """Return the beginning of an error about a polled table."""
+    polled = table.poll.sql or f"table {table.pipeline.spec.source.schema_}.{table.polled_table}"
+    return f"Cannot poll {polled} for {table.name}"
 
 
 def bound(table: TableFlow, postgres: SourcePostgres, last: Bound | None) -> Bound:
@@ -99,7 +140,9 @@ def require_pollable(table: TableFlow, postgres: SourcePostgres, columns: Sequen
     """Raise ContractError if the polled columns do not show every change, or if the key is not unique."""
     by_name = {column.name: column for column in columns}
     poll, schema = table.poll, table.pipeline.spec.source.schema_
-    what = f"Cannot poll {poll.sql or f'table {schema}.{table.polled_table}'} for {table.name}"
+    what = _cannot_poll(table)
+    if twice := repeated(column.name for column in columns):
+        raise ContractError(f"{what}: it has several columns {', '.join(twice)}. Give each column another name.")
     wanted = [*table.spec.key, *table.spec.partition_by, *filter(None, (poll.timestamp, poll.incrementing))]
     if lacking := [name for name in wanted if name not in by_name]:
         raise ContractError(

@@ -68,7 +68,7 @@ def _polled(
     )
     infos: Sequence[ColumnInfo] | None = None
     if table.poll.sql:
-        described = postgres.query_columns(polled_source.query(table))
+        described = polled_source.query_columns(table, postgres)
         columns = tuple(captured_schema.Column(name=each.name, type=each.type, kind=each.kind) for each in described)
         seen = seen.model_copy(update={"columns": columns})
     else:

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract import failpoints
+from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.failpoints import FailpointReached
 from cdc_lake.jobs.poll import poll as job
 from cdc_lake.pipeline.operations import reconciliation
@@ -29,7 +30,8 @@ TABLES = """\
 # Python's datetime is limited to the years 1 to 9999.
 AS_NUMBERS = {"timestamp": "unix_micros(`{}`)", "date": "datediff(`{}`, date'1970-01-01')"}
 DESCRIBED = {
-    "described.sql": "select g.id, g.v, k.name as kind, g.changed from story.goods g join story.kinds k using (kind)"
+    "described.sql": "select g.id, g.v, k.name as kind, g.changed from story.goods g join story.kinds k using (kind) "
+    "where '{\"?\": 1}'::jsonb ? '?' -- why?"
 }
 GOODS = """
 create table kinds (kind int primary key, name text);
@@ -127,6 +129,26 @@ def test_interrupted_polls_are_repeated_with_their_windows(
     assert story.lake("goods").count() == 3
     report = story.verify("goods")
     assert (report.clean, report.pending, report.compared) == (True, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("select id, changed fro goods", 'syntax error at or near "goods"'),
+        ("select id, changed from wrong.missing", 'relation "wrong.missing" does not exist'),
+        ("select g.id, g.id, g.changed from wrong.goods g", "it has several columns id"),
+        ("select id, changed, 1 / (id - 1) as n from wrong.goods", "division by zero"),
+    ],
+)
+def test_a_wrong_query_is_reported_with_its_file(new_polled: NewPolled, sql: str, message: str) -> None:
+    poll = "{ table: goods, timestamp: changed, sql: wrong.sql }"
+    pipeline = new_polled("wrong", f"    - {{ name: chosen, key: [id], poll: {poll} }}", {"wrong.sql": sql})
+    pipeline.execute("create table goods (id int primary key, changed timestamptz not null default now())")
+    pipeline.execute("insert into goods values (1)")
+    wait_for_bound(pipeline, "chosen")
+    with pytest.raises(ContractError, match=rf"Cannot poll (wrong\.sql for chosen|wrong\.chosen): .*{message}"):
+        pipeline.poll("chosen")
+    pipeline.execute("drop schema wrong cascade")
 
 
 def test_the_query_and_the_table_have_topics_of_their_own(story: PolledPipeline) -> None:

@@ -56,7 +56,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         server = database.identity()
         return dg.MaterializeResult(
             metadata={
-                "dagster/row_count": database.count(polled_source.rows(table).relation),
+                "dagster/row_count": polled_source.count(table, database),
                 "dagster/column_schema": standard_metadata.schema(
                     (each.source_name, each.type) for each in captured.schema.source_columns
                 ),
