@@ -86,8 +86,15 @@ def polls(table: TableFlow, store: ObjectStore) -> Polls:
 
 def has_changes(table: TableFlow, postgres: SourcePostgres, lower: Bound | None, upper: Bound) -> bool:
     """Return whether a row changed from `lower` (None: ever) to before `upper`."""
-    rows = polled_source.rows(table)
-    return postgres.finds_row(rows.relation, rows.window(lower, upper))
+    return polled_source.finds_row(table, postgres, polled_source.rows(table).window(lower, upper))
+
+
+def has_unpolled_rows(table: TableFlow, postgres: SourcePostgres, store: ObjectStore) -> bool:
+    """Return whether the source has a row that changed after the last complete poll."""
+    last = polls(table, store).read()
+    if last is None or last.poll.reached is None:
+        return True
+    return polled_source.finds_row(table, postgres, f"not {polled_source.rows(table).settled(last.poll.reached)}")
 
 
 def ensure_topic(table: TableFlow, kafka: Kafka) -> None:
