@@ -8,23 +8,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
+import sqlglot
+from sqlglot import exp
+
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.parquet_file import EPOCH, OFFSET, UNCHANGED, VERSION
 from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, Column, TableSchema
 from cdc_lake.contract.schema.evolution import match_columns
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position, order_sql
 
+_CAN_WIDEN = ("boolean", "int", "bigint", "decimal", "float", "double")
+"""Types of columns that can get a wider type; decimal has arguments."""
 _ORDER = order_sql(f"cast(`{EPOCH}` AS STRING)", "`__snapshot`", "`__op`", "`__lsn`")
 
 
-def sql(versions: Sequence[TableSchema], relation: str, boundary: str, *, deleted: bool = False) -> str:
+def sql(
+    versions: Sequence[TableSchema], relation: str, boundary: str, *, deleted: bool = False, versioned: bool = True
+) -> str:
     """Return the SELECT. With `deleted`, it also returns deleted rows, and the column `__deleted`.
 
     `versions` are the captured schemas, oldest first; the other columns are those of the lake. `boundary` is the
     position (event_order) of the first row of the newest complete snapshot: a key whose rows are all older is not in
     the source. Rows that occur twice are the same change, and only one of them is used. A value that PostgreSQL left
-    out is taken from the newest earlier row that contains it; if no row contains it, it is NULL. Raises ContractError
-    for a default that cannot be written in SQL.
+    out is taken from the newest earlier row that contains it; if no row contains it, it is NULL.
+
+    Columns are cast to their types and, if the rows are `versioned`, those of later versions are left out: after a
+    change of the schema, the SELECT returns the same rows and types whether or not the table already has its new
+    columns. Raises ContractError for a default that cannot be written in SQL.
     """
     newest = versions[-1]
     columns = {column.name.lower(): _ColumnSql(column, versions) for column in newest.columns}
@@ -36,14 +46,29 @@ def sql(versions: Sequence[TableSchema], relation: str, boundary: str, *, delete
     filled = [_filled(name, order) if each.can_lack(newest) else f"`{name}`" for name, each in columns.items()]
     kept = [f"`{name}`" for name in others]
     shown = [*columns, *(name for name in others if deleted or name != "__deleted"), ORDER_COLUMN]
+    read = f"`{EPOCH}` >= {Position.decode(boundary).epoch}"
+    if versioned:
+        read += f" AND `{VERSION}` <= {newest.version}"
     conditions = ["`__rank` = 1", f"`{ORDER_COLUMN}` >= '{boundary}'", *([] if deleted else ["NOT `__deleted`"])]
     return (
         f"WITH events AS (SELECT {', '.join([*values, *kept, *flags, f'`{OFFSET}`'])}, {_ORDER} AS `{ORDER_COLUMN}` "  # noqa: S608 - checked identifiers
-        f"FROM {relation} WHERE `{EPOCH}` >= {Position.decode(boundary).epoch}), "
+        f"FROM {relation} WHERE {read}), "
         f"ranked AS (SELECT {', '.join([*filled, *kept])}, `{ORDER_COLUMN}`, row_number() OVER ({order}) AS `__rank` "
         "FROM events) "
         f"SELECT {', '.join(f'`{name}`' for name in shown)} FROM ranked WHERE {' AND '.join(conditions)}"
     )
+
+
+def for_athena(select: str) -> str:
+    """Return the SELECT in Athena's SQL.
+
+    Spark's CAST returns NULL for a value that does not fit, as TRY_CAST does, and Athena does not use a condition on a
+    TRY_CAST to limit the files that it reads. All values fit, so that CAST takes its place.
+    """
+    tree = sqlglot.parse_one(select, read="spark")
+    for cast in list(tree.find_all(exp.TryCast)):
+        cast.replace(exp.Cast(**cast.args))
+    return tree.sql(dialect="trino")
 
 
 def _lacks(name: str) -> str:
@@ -68,6 +93,8 @@ class _ColumnSql:
         self.column = column
         names = list(_names(column, versions))
         own = f"`{column.name.lower()}`"
+        if column.lake_type.partition("(")[0] in _CAN_WIDEN:
+            own = f"cast({own} AS {column.lake_type})"
         steps = []
         for version, name in names[:-1]:
             if name is None:

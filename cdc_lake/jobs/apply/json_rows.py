@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import sqlglot
-
 from cdc_lake.contract.objects.parquet_file import EPOCH, OFFSET, UNCHANGED
 from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, Column, TableSchema
 from cdc_lake.contract.schema.evolution import match_columns
@@ -60,9 +58,9 @@ def latest_sql(
     `relation` is the quoted name of the table. `partition_by` are the columns whose values are in the objects' keys:
     they have the types of the lake.
     """
-    latest = latest_rows.sql(versions[-1:], _ROWS, boundary, deleted=deleted)
+    latest = latest_rows.sql(versions[-1:], _ROWS, boundary, deleted=deleted, versioned=False)
     if dialect == "athena":
-        [latest] = sqlglot.transpile(latest, read="spark", write="trino")
+        latest = latest_rows.for_athena(latest)
     rows = _Rows(versions, rules, dialect, tuple(partition_by)).sql(relation)
     return f"WITH {_ROWS} AS ({rows}), {latest.removeprefix('WITH ')}"
 

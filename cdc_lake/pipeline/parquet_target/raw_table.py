@@ -10,8 +10,6 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-import sqlglot
-
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
@@ -51,8 +49,8 @@ def view_sql(table: TableFlow, versions: Sequence[TableSchema], boundary: str) -
         relation = f'"{table.database}"."{table.catalog_table}"'
         select = json_rows.latest_sql(versions, relation, boundary, table.values, "athena", table.landing.partition_by)
     else:
-        select = latest_rows.sql(versions, f"`{table.database}`.`{table.catalog_table}`", boundary)
-        [select] = sqlglot.transpile(select, read="spark", write="trino")
+        relation = f"`{table.database}`.`{table.catalog_table}`"
+        select = latest_rows.for_athena(latest_rows.sql(versions, relation, boundary))
     return f'CREATE OR REPLACE VIEW "{table.database}"."{table.view}" AS {select}'
 
 
@@ -66,8 +64,9 @@ def register(
     glue: GlueCatalog,
     athena: Athena,
 ) -> bool:
-    """Create or update the table, its partitions and its view; return whether anything changed.
+    """Create or update the table, its partitions and its view, in this order; return whether anything changed.
 
+    The previous view remains valid while table and partitions have newer columns (latest_rows.sql()).
     `new` are the manifests whose partitions may be missing, `whole` all manifests, for a table that is created or has
     changed. Raises what latest_rows.sql() and the catalog raise.
     """
@@ -83,11 +82,13 @@ def register(
     )
     view = view_sql(table, versions, boundary)
     # The digest includes the columns, because a view keeps the types that its table had when it was created. It is
-    # stored after the view, so that a run after an interruption creates the view again.
+    # stored after the view, so that a run after an interruption updates the partitions and creates the view again.
     digest = hashlib.sha256(f"{view} -- {kinds}".encode()).hexdigest()[:16]
     desired = replace(plain, parameters={**plain.parameters, _VIEW: digest})
     present = glue.get_table(table.database, table.catalog_table)
-    same_columns = present is not None and replace(present, parameters=plain.parameters) == plain
+    same_columns = (
+        present is not None and _VIEW in present.parameters and replace(present, parameters=plain.parameters) == plain
+    )
     has_view = glue.get_table(table.database, table.view) is not None
     changed = not same_columns or present != desired or not has_view
     if not same_columns:

@@ -87,6 +87,8 @@ def test_the_first_registration_creates_table_partition_and_view(target: Target)
         'CREATE OR REPLACE VIEW "shop_lake"."orders_latest" AS WITH typed_rows AS (SELECT "order_id" AS'
     )
     assert 'TRY_CAST("total" AS DECIMAL(6,2)) AS "total"' in view
+    assert 'events AS (SELECT CAST("order_id" AS INTEGER) AS "order_id"' in view
+    assert "__schema_version" not in view, "records have no version"
     commit = lake_commit.newest(target.shop.bucket, target.table)
     assert commit is not None
     assert commit.checkpoint is not None
