@@ -11,14 +11,15 @@ from psycopg2 import sql
 
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Epoch, Epochs
-from cdc_lake.demo.graph import Graph, Materialised
-from cdc_lake.pipeline import component, table_progress
+from cdc_lake.demo.graph import Materialised
+from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import resnapshot as steps
-from cdc_lake.profile import resolved, run_resources, spark
+from cdc_lake.profile import resolved, spark
+from cdc_lake_tests.helpers.pipeline_graph import graph
 from resources.connect.kafka_connect import KafkaConnect
 from resources.postgres.resource import Postgres
 from resources.waiting import until
@@ -48,16 +49,8 @@ class SmallPipeline:
         self.flow = load(name, folder)
         self.server: Postgres | None = None
         self.worker = worker
-        self.instance = dg.DagsterInstance.ephemeral()
-        parts = component.build(self.flow)
-        made = dg.Definitions(
-            assets=parts.assets,
-            asset_checks=[check for check in parts.asset_checks or () if _belongs_to(check, "topic")],
-            jobs=[dg.define_asset_job(name, selection="*")],  # the pipeline's own jobs select checks that are left out
-            resources={**run_resources(), **{name: self._late(name) for name in ("postgres", "connect", "deployment")}},
-            executor=dg.in_process_executor,
-        )
-        self.graph = Graph(name, made, self.instance)
+        late = {name: self._late(name) for name in ("postgres", "connect", "deployment")}
+        self.graph = graph(self.flow, resources=late)
         self.create_table(20, "first")
 
     @property
@@ -174,7 +167,3 @@ class SmallPipeline:
             what=f"a task of connector {self.flow.connector} to fail",
         )
         return str(status)
-
-
-def _belongs_to(check: dg.AssetsDefinition, stage: str) -> bool:
-    return all(key.asset_key.path[1] == stage for key in check.check_keys)

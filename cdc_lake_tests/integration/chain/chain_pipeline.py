@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import dagster as dg
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.store import ObjectStore
-from cdc_lake.demo.graph import Graph, Materialised
+from cdc_lake.demo.graph import Materialised
 from cdc_lake.jobs.hudi.writer import lake_columns
-from cdc_lake.pipeline import component, table_progress
+from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.naming import TableFlow
-from cdc_lake.pipeline.operations import resnapshot
-from cdc_lake.profile import resolved, run_resources, spark
+from cdc_lake.pipeline.operations import polling, reconciliation, resnapshot
+from cdc_lake.profile import resolved, spark
+from cdc_lake_tests.helpers.pipeline_graph import graph
 from resources.spark.local import LocalSpark
 
 Formats = tuple[Literal["json", "avro"], Literal["json", "avro", "parquet"]]
@@ -49,7 +49,8 @@ class ChainPipeline:
     """A pipeline on the running stack in CDC_LAKE_HOME; `tables` has further YAML fields by table name.
 
     `targets` are lines of YAML. `refined` has the SQL of refined tables that are partitioned by `kind`. `more` are
-    further fields of the pipeline. `text` replaces the whole YAML; its schema must exist already.
+    further fields of the pipeline. `text` replaces the whole YAML; its schema must exist already. `checked` are the
+    stages whose checks run.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class ChainPipeline:
         formats: Formats = ("json", "json"),
         refined: Mapping[str, str] | None = None,
         more: str = "",
+        checked: Collection[str] = ("topic",),
     ) -> None:
         (folder / name).mkdir(parents=True)
         declared = "\n".join(f"    - {{ name: {table}, key: [id]{more} }}" for table, more in tables.items())
@@ -84,17 +86,7 @@ class ChainPipeline:
         )
         (folder / name / "defs.yaml").write_text(yaml)
         self.flow = load(name, folder)
-        parts = component.build(self.flow)
-        definitions = dg.Definitions(
-            assets=parts.assets,
-            asset_checks=[check for check in parts.asset_checks or () if _is_topic_check(check)],
-            jobs=[
-                dg.define_asset_job(name, selection="*")
-            ],  # the pipeline's own jobs select checks that are left out here
-            resources=run_resources(),
-            executor=dg.in_process_executor,
-        )
-        self.graph = Graph(name, definitions, dg.DagsterInstance.ephemeral())
+        self.graph = graph(self.flow, checked)
         if text is None:
             self.execute(f"create schema {name}")
 
@@ -124,13 +116,24 @@ class ChainPipeline:
         """Materialise the named stages, or all up to the lake."""
         return self.graph.materialise(*(stages or STAGES))
 
-    def land_and_apply(self) -> Materialised:
-        """Wait until the topic has all committed changes, then materialise raw and lake, as the sensors do."""
+    def await_stream(self) -> None:
+        """Wait until the topic has all committed changes."""
         found = self.resources
         table_progress.barrier(
             self.flow.source_postgres(found["postgres"]), found["kafka"], found["connect"], self.flow, seconds=120
         )
+
+    def land_and_apply(self) -> Materialised:
+        """Wait until the topic has all committed changes, then materialise raw and lake, as the sensors do."""
+        self.await_stream()
         return self.materialise("raw", "lake")
+
+    def reconcile(self, table: str) -> None:
+        """Send deletes for the rows of a polled table that the source does not have any more."""
+        found = self.resources
+        postgres = self.flow.source_postgres(found["postgres"])
+        systems = polling.Systems(postgres, found["kafka"], self._location, spark().run, "a test")
+        reconciliation.reconcile(self.table(table).hudi_targets[0], systems)
 
     def resnapshot(self) -> list[str]:
         """Do what `cdc-lake resnapshot` does, and return its messages."""
@@ -180,10 +183,6 @@ class ChainPipeline:
         found = self.resources
         found["connect"].delete(self.flow.connector)
         self.flow.source_postgres(found["postgres"]).drop_slot(self.flow.slot)
-
-
-def _is_topic_check(check: dg.AssetsDefinition) -> bool:
-    return all(key.asset_key.path[1] == "topic" for key in check.check_keys)
 
 
 def _session() -> SparkSession:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from cdc_lake.profile import spark
 from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
-from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline, Formats
+from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline
 from infra.local.components import needed_components
 
 NewPipeline = Callable[..., ChainPipeline]
@@ -33,22 +34,11 @@ def chain_stack() -> Iterator[None]:
 
 @pytest.fixture
 def new_pipeline(chain_stack: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewPipeline]:  # noqa: ARG001 - the stack must run
-    """Return a factory of pipelines (name, tables and their further YAML), which are stopped after the test."""
+    """Return a factory of pipelines (name, and the arguments of ChainPipeline), which are stopped after the test."""
     made: list[ChainPipeline] = []
 
-    def make(
-        name: str,
-        tables: Mapping[str, str],
-        datasets: Mapping[str, str] | None = None,
-        limit: int = 1000,
-        targets: Sequence[str] = (),
-        text: str | None = None,
-        formats: Formats = ("json", "json"),
-        refined: Mapping[str, str] | None = None,
-        more: str = "",
-    ) -> ChainPipeline:
-        folder = tmp_path_factory.mktemp("defs")
-        made.append(ChainPipeline(name, folder, tables, datasets, limit, targets, text, formats, refined, more))
+    def make(name: str, *arguments: Any, **settings: Any) -> ChainPipeline:  # noqa: ANN401 - those of ChainPipeline
+        made.append(ChainPipeline(name, tmp_path_factory.mktemp("defs"), *arguments, **settings))
         return made[-1]
 
     try:
