@@ -30,7 +30,8 @@ _SMALL_NUMBER = "^(-?)([0-9])[.]?([0-9]*)E-([0-9]+)$"
 _DATE = {"spark": "date_add(DATE '1970-01-01', {0})", "athena": "date_add('day', {0}, DATE '1970-01-01')"}
 _TIMESTAMP = {
     "spark": "timestamp_micros({0} * {1})",
-    "athena": "date_add('millisecond', {0} * {1} / 1000, TIMESTAMP '1970-01-01 00:00:00.000')",
+    # Not date_add(), whose number of milliseconds is an integer of 32 bits.
+    "athena": "TIMESTAMP '1970-01-01 00:00:00.000' + ({0} * {1} / 1000) * INTERVAL '0.001' SECOND",
 }
 _ZONED = {
     "spark": "TRY_CAST({0} AS TIMESTAMP)",

@@ -44,8 +44,8 @@ def test_the_view_over_json_has_values_of_every_type(new_pipeline: NewPipeline) 
     pipeline = new_pipeline(
         "json_types", {"wide": rules}, targets=targets("json_types"), formats=(TOPIC_FORMAT, "json")
     )
-    # A catalog table of JSON has no function for bit strings.
-    cases = [case for case in CASES if not case.type.startswith("bit(")]
+    # A catalog table of JSON has no function for bit strings, and dead letters are in neither table.
+    cases = [case for case in CASES if not case.type.startswith("bit(") and case.lake is not ...]
     pipeline.execute(TYPES_SQL)
     wide = ", ".join(f"c{place} {case.type}" for place, case in enumerate(cases))
     pipeline.execute(f"create table wide (id int primary key, {wide})")
