@@ -27,8 +27,8 @@ from rich.table import Table
 from cdc_lake.demo.graph import Graph
 from cdc_lake.instance import instance
 from cdc_lake.pipeline import component, table_progress
+from cdc_lake.pipeline.flow import STAGES
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import STAGES
 from cdc_lake.profile import resolved, run_resources
 
 BIN = Path(sys.executable).parent

@@ -27,7 +27,7 @@ from cdc_lake.pipeline.bucket_location import location
 from resources.spark.local import LocalSpark
 
 if TYPE_CHECKING:
-    from cdc_lake.pipeline.naming import TableFlow
+    from cdc_lake.pipeline.table_flow import TableFlow
 
 COMMIT_TIME = "_hoodie_commit_time"
 """The column with the instant of the commit that wrote a row's newest change."""

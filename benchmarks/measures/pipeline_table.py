@@ -34,9 +34,10 @@ from cdc_lake.jobs.landing import land
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import chain_verification
-from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations.small_landings import SmallLandings
-from cdc_lake.pipeline.spec import PipelineSpec
+from cdc_lake.pipeline.spec.pipeline import PipelineSpec
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
 from cdc_lake_tests.helpers.s3_fault_proxy import FaultProxy, fault_proxy
 from cdc_lake_tests.integration.jobs.engines import BUCKET, make_bucket, running_spark

@@ -17,7 +17,7 @@ from typing import Any
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.table import history, instants, timeline
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.table_flow import TableFlow
 
 
 @dataclass(frozen=True)

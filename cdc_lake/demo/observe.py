@@ -15,8 +15,8 @@ from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.change_event import identity
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.registry_location import to_show
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake.samples.connection import ConnectionParameters
 from resources.athena import Athena
 from resources.kafka.resource import Kafka

@@ -13,8 +13,9 @@ from cdc_lake.demo.observe import Observer
 from cdc_lake.jobs.verify import VerifyReport
 from cdc_lake.pipeline.assets.table_services import COMPACTION, RECONCILIATION
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.naming import STAGES, Flow, TableFlow
+from cdc_lake.pipeline.flow import STAGES, Flow
 from cdc_lake.pipeline.operations.polling import Systems
+from cdc_lake.pipeline.table_flow import TableFlow
 
 AFTER_SOURCE = STAGES[1:]
 

@@ -14,7 +14,7 @@ from cdc_lake.demo.graph import Graph
 from cdc_lake.demo.journal import Journal
 from cdc_lake.demo.scene import RunStory, Scene
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.naming import STAGES, Flow
+from cdc_lake.pipeline.flow import STAGES, Flow
 from cdc_lake.pipeline.operations.reset import reset
 
 

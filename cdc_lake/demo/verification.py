@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cdc_lake.jobs.verify import VerifyReport
-from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import verification
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.spark.job_interface import SparkJobs
 
 

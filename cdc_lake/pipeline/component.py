@@ -32,10 +32,10 @@ from cdc_lake.pipeline.automation.sensors.sensor_intervals import SensorInterval
 from cdc_lake.pipeline.checks import all_checks, check_schedule, tiers
 from cdc_lake.pipeline.checks.upstream_checks import upstream_of
 from cdc_lake.pipeline.continuous import run as continuous
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import flow as flow_of
-from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.scaffold import PipelineScaffolder
-from cdc_lake.pipeline.spec import PipelineSpec
+from cdc_lake.pipeline.spec.pipeline import PipelineSpec
 
 
 @dg.scaffold_with(PipelineScaffolder)

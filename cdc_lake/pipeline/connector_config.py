@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cdc_lake.pipeline.connector_transforms import require_exact_nulls, with_transforms
-from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.source_health.omitted_columns import omitted_columns
 from cdc_lake.pipeline.source_health.transformed_columns import require_transformable
-from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
+from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.config_template import column_pattern, render, table_pattern
 from resources.deployment import Deployment
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.schema.transforms import Masking
-from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.config_template import column_pattern, render
 from resources.postgres.table_columns import ColumnInfo
 

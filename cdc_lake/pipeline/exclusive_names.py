@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 
 
 def require_exclusive(flows: Iterable[Flow]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import registration, timeline
-from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.table_flow import TableFlow
 
 
 def newest(store: ObjectStore, table: TableFlow) -> timeline.Commit | None:

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.avro_pipelines import DEFS, FILE
-from cdc_lake.pipeline.naming import Flow
-from cdc_lake.pipeline.spec import Mode, PipelineSpec
+from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.spec.pipeline import Mode, PipelineSpec
 from cdc_lake.yaml_model import error_lines
 
 MODE = "CDC_LAKE_MODE"

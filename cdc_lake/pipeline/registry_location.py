@@ -5,7 +5,7 @@ import logging
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.source.avro_records import UndecodableError
 from cdc_lake.contract.source.schema_registry import RegistryLocation, readable
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from resources.kafka.registry import Registry
 from resources.kafka.resource import Kafka
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.avro_pipelines import FILE
-from cdc_lake.pipeline.spec import PipelineSpec
+from cdc_lake.pipeline.spec.pipeline import PipelineSpec
 from cdc_lake.yaml_model import error_lines
 
 _YAML = """\

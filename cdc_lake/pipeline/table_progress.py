@@ -23,10 +23,11 @@ from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.contract.table.lease import Claim
 from cdc_lake.jobs.landing.land import LandSpec, recreated_error
 from cdc_lake.pipeline import lake_commit
-from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health import stored_offset, stream_continuity, topic_state
 from cdc_lake.pipeline.source_health.topic_state import TopicState
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
 

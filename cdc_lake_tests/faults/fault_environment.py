@@ -19,7 +19,7 @@ from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake.profile import resolved
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake_tests.e2e.conftest import CommandLine

@@ -9,7 +9,7 @@ import dagster as dg
 
 from cdc_lake.demo.graph import Graph
 from cdc_lake.pipeline import component
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.profile import run_resources
 
 

@@ -28,7 +28,7 @@ from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.table import timeline
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka

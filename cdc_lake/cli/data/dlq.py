@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cdc_lake.contract.objects.dead_letters import DeadLetter
     from cdc_lake.contract.objects.store import ObjectStore
     from cdc_lake.jobs.maintenance.replay import ReplayReport
-    from cdc_lake.pipeline.naming import TableFlow
+    from cdc_lake.pipeline.table_flow import TableFlow
 
 _ROW = 16  # bytes in a line of the hex dump
 _SHOWN = 4096  # bytes or characters of a value that are printed without --raw

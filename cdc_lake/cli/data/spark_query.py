@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from cdc_lake.contract.objects.store import S3Location
-    from cdc_lake.pipeline.naming import TableFlow
+    from cdc_lake.pipeline.table_flow import TableFlow
     from resources.athena import QueryResult
 
 MERGED = "_rt"

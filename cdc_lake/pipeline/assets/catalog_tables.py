@@ -10,7 +10,7 @@ from functools import partial
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import timeline
-from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog, GlueColumn, TableDefinition, hudi_table, merge_on_read
 

@@ -13,7 +13,7 @@ from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.publishing.publisher import Dashboards, Declared
 from resources.athena import Athena
 from resources.object_store import ObjectStore

@@ -26,8 +26,9 @@ from cdc_lake.pipeline.assets.refined_table import RefinedTable
 from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
-from cdc_lake.pipeline.dataset_spec import DatasetSpec
-from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.spec.dataset import DatasetSpec
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena, QueryResult
 from resources.glue.catalog import GlueCatalog, TableDefinition
 from resources.object_store import ObjectStore

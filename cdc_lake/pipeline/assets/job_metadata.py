@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import dagster as dg
 
 from cdc_lake.pipeline.assets.standard_metadata import Metadata
-from cdc_lake.pipeline.naming import PURPOSE, TableFlow
+from cdc_lake.pipeline.flow import PURPOSE
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.errors import JobFailed
 from resources.spark.job_interface import JobRun, SparkJobs
 

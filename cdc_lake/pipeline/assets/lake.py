@@ -18,12 +18,13 @@ from cdc_lake.pipeline.assets.job_metadata import JobRuns
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.naming import SPARK_POOL, SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import SPARK_POOL, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply, snapshot_sweep
 from cdc_lake.pipeline.operations.land_and_apply import Applied
 from cdc_lake.pipeline.parquet_target import registering
 from cdc_lake.pipeline.parquet_target.registering import Registered
 from cdc_lake.pipeline.source_health import topic_state
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog
 from resources.kafka.resource import Kafka

@@ -14,7 +14,7 @@ from threading import Event
 
 import dagster as dg
 
-from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.spark.job_interface import SparkJobs
 
 AT_ONCE = 4

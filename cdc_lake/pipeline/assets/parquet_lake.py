@@ -9,9 +9,9 @@ import dagster as dg
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.parquet_file import OWN_COLUMNS
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.parquet_target import raw_table
 from cdc_lake.pipeline.parquet_target.registering import Registered
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
 
 

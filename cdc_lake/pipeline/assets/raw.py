@@ -14,10 +14,11 @@ from cdc_lake.pipeline.assets.job_metadata import JobRuns, warm
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.naming import SPARK_POOL, SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import SPARK_POOL, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.operations.land_and_apply import Landed
 from cdc_lake.pipeline.source_health import stream_continuity
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres

@@ -18,8 +18,8 @@ from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore
-from cdc_lake.pipeline.dataset_spec import DatasetSpec
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.spec.dataset import DatasetSpec
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog
 

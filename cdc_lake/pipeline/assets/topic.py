@@ -19,10 +19,11 @@ from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.connector_config import connector_config, with_incremental_snapshots
-from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import table_joins
 from cdc_lake.pipeline.source_health import heartbeat_sequence, stream_continuity, topic_state
-from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
+from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import Connectors
 from resources.deployment import Deployment
 from resources.kafka.resource import Kafka

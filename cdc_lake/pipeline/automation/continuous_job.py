@@ -13,7 +13,7 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.automation.run_requests import Tick, launch
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.continuous import run as continuous
-from cdc_lake.pipeline.naming import PURPOSE, SPARK_POOL, Flow
+from cdc_lake.pipeline.flow import PURPOSE, SPARK_POOL, Flow
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog
 from resources.kafka.resource import Kafka

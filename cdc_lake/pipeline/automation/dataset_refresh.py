@@ -24,7 +24,7 @@ from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.run_requests import Tick, launch
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from resources.object_store import ObjectStore
 
 PENDING_SINCE = "due"

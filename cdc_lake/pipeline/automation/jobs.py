@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.naming import PURPOSE, Flow
+from cdc_lake.pipeline.flow import PURPOSE, Flow
 
 DEAD_LETTERS = "dead_letters_empty"
 """A check of raw that apply runs also evaluate: applying writes dead letters, and a replay removes them."""

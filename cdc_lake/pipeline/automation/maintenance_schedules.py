@@ -7,7 +7,7 @@ import dagster as dg
 
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.table_services import SERVICES, Service
-from cdc_lake.pipeline.naming import PURPOSE, Flow
+from cdc_lake.pipeline.flow import PURPOSE, Flow
 
 
 def jobs(flow: Flow) -> Sequence[Any]:

@@ -11,9 +11,9 @@ from cdc_lake.jobs.apply import upsert
 from cdc_lake.pipeline import lake_commit, table_progress
 from cdc_lake.pipeline.automation.run_requests import Pending
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.parquet_target import registering
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 

@@ -10,7 +10,7 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.source_health import topic_state
 from resources.aws.metrics import UNLANDED, WATERMARK_AGE
 from resources.errors import ResourceError

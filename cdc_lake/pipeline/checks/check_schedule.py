@@ -11,8 +11,8 @@ import dagster as dg
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation.jobs import Job, Jobs
 from cdc_lake.pipeline.automation.run_requests import Tick, launch, newest_success
-from cdc_lake.pipeline.field_types import seconds
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.spec.field_types import seconds
 
 _EVERY_SECONDS = 60
 _DAY_SECONDS = 86_400

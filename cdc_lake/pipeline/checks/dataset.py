@@ -14,7 +14,7 @@ from cdc_lake.pipeline import lake_commit, table_progress
 from cdc_lake.pipeline.assets.dataset import exact, totals
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.naming import Flow, SourcePostgres
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.source_health import topic_state
 from resources.athena import Athena

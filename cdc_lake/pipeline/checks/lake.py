@@ -11,8 +11,9 @@ from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import parquet_lake, tiers
-from cdc_lake.pipeline.naming import VERIFY_POOL, TableFlow
+from cdc_lake.pipeline.flow import VERIFY_POOL
 from cdc_lake.pipeline.operations.verification import Systems, verify_applied
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
 from resources.connect.connector_interface import Connectors
 from resources.deployment import Deployment

@@ -10,8 +10,8 @@ from cdc_lake.contract.schema import captured_schema
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.parquet_target import raw_table
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.glue.catalog import GlueCatalog
 from resources.object_store import ObjectStore
 

@@ -6,8 +6,8 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import polling
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres

@@ -13,9 +13,9 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import chain_verification, tiers
 from cdc_lake.pipeline.checks.chain_verification import Verified
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations.small_landings import FEW_OFFSETS
 from cdc_lake.pipeline.source_health import topic_state
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 

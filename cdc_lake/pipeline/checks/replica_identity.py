@@ -7,8 +7,8 @@ import dagster as dg
 
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.source_health.omitted_columns import replica_identity
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.postgres.resource import Postgres
 
 

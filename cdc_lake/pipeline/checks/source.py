@@ -6,7 +6,8 @@ import dagster as dg
 
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
-from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.postgres.resource import Postgres
 
 _SHOWN = 10

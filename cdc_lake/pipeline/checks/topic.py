@@ -6,8 +6,8 @@ from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.source_health import stream_continuity
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore

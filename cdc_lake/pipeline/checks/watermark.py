@@ -15,9 +15,9 @@ from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light import LightCheck, light_check
-from cdc_lake.pipeline.field_types import seconds
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.source_health import topic_state
+from cdc_lake.pipeline.spec.field_types import seconds
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 

@@ -22,7 +22,7 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.continuous import table_stages
 from cdc_lake.pipeline.continuous.stage_loop import StageLoop
 from cdc_lake.pipeline.continuous.table_stages import TableStages
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations.small_landings import SmallLandings
 from resources.athena import Athena
 from resources.errors import ResourceError

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from cdc_lake.pipeline.assets import lake, raw
 from cdc_lake.pipeline.assets.lake import Batch, LakeSystems
 from cdc_lake.pipeline.continuous.stage_loop import StageLoop
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations.land_and_apply import Landed
 from cdc_lake.pipeline.operations.small_landings import FEW_OFFSETS
+from cdc_lake.pipeline.table_flow import TableFlow
 
 _POLL_SECONDS, _POLL_SECONDS_PER_TABLE = 0.1, 0.02
 """The end of a topic is read every _POLL_SECONDS. A pipeline with many tables reads it less often, after

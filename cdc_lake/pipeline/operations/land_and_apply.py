@@ -18,10 +18,11 @@ from cdc_lake.jobs.apply.upsert import UpsertReport, UpsertSpec
 from cdc_lake.jobs.landing import land as landing
 from cdc_lake.jobs.landing.land import LandReport
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import SourcePostgres
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.parquet_target import raw_table
 from cdc_lake.pipeline.source_health import schema_capture
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake.pipeline.table_progress import Landing
 from resources.kafka.resource import Kafka
 

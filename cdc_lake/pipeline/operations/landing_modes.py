@@ -19,7 +19,7 @@ from cdc_lake.jobs.adoption.adopt import AdoptSpec
 from cdc_lake.jobs.adoption.listing import Sink
 from cdc_lake.jobs.landing import land as landing
 from cdc_lake.jobs.landing.land import LandReport, LandSpec
-from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.errors import OffsetsExpired
 from resources.kafka.resource import Kafka
 

@@ -20,9 +20,10 @@ from cdc_lake.contract.source.poll_state import Bound, Polls, PollState, StoredP
 from cdc_lake.contract.table import lease
 from cdc_lake.jobs.poll import poll as job
 from cdc_lake.jobs.poll.poll import PollSpec
-from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import SourcePostgres
 from cdc_lake.pipeline.operations.land_and_apply import RunJob
 from cdc_lake.pipeline.source_health import polled_source, schema_capture, stream_continuity
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.deployment import RECORD_BYTES
 from resources.kafka.resource import Kafka
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.jobs.poll import reconcile as job
 from cdc_lake.jobs.poll.reconcile import ReconcileReport, ReconcileSpec
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.operations.polling import Systems, begun, polling_lease, topic_id
 from cdc_lake.pipeline.operations.verification_steps import lake_state
 from cdc_lake.pipeline.source_health import polled_source
+from cdc_lake.pipeline.table_flow import TableFlow
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,12 @@ from cdc_lake.contract.objects import chain_id, object_names
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
 from cdc_lake.contract.table import lease
-from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation, resnapshot
 from cdc_lake.pipeline.operations.epoch_opening import open_epoch
 from cdc_lake.pipeline.operations.resnapshot import Systems
 from cdc_lake.pipeline.source_health import schema_capture, stream_continuity
+from cdc_lake.pipeline.table_flow import TableFlow
 
 
 def repoll(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:

@@ -24,7 +24,7 @@ from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table import lease
 from cdc_lake.pipeline.assets import refined_table
 from cdc_lake.pipeline.connector_config import stopped_config
-from cdc_lake.pipeline.naming import Flow, SourcePostgres
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.publishing.publisher import Dashboards
 from resources.connect.connector_interface import Connectors

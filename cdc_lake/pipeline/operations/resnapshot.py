@@ -39,13 +39,14 @@ from cdc_lake.contract.table import lease
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.operations.epoch_opening import open_epoch
 from cdc_lake.pipeline.operations.land_and_apply import RunJob
 from cdc_lake.pipeline.source_health import heartbeat_sequence, schema_capture, stream_continuity, topic_state
 from cdc_lake.pipeline.source_health.omitted_columns import replica_identity
-from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
+from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
 from resources.postgres.own_tables.heartbeat_table import HEARTBEAT

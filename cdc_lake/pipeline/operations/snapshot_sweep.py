@@ -15,8 +15,8 @@ from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.jobs.maintenance.sweep import SweepReport
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations.land_and_apply import RunJob
+from cdc_lake.pipeline.table_flow import TableFlow
 
 
 def finish(

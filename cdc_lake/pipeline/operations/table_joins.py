@@ -27,10 +27,11 @@ from cdc_lake.contract.source.epochs import Epoch, Epochs, Join, Joined, Start
 from cdc_lake.contract.source.schema_registry import readable
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.connector_config import captures
-from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations.epoch_opening import open_epoch
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health import schema_capture
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import Connectors
 from resources.deployment import Deployment
 from resources.kafka.resource import Kafka

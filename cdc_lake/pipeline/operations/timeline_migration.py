@@ -12,7 +12,8 @@ from datetime import timedelta
 
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import instants, lease
-from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.table_flow import TableFlow
 
 
 def to_utc(

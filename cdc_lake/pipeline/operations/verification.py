@@ -23,9 +23,10 @@ from contextlib import contextmanager
 
 from cdc_lake.contract.errors import ContractError, TablesNotComparedError
 from cdc_lake.jobs.verify import LakeState, VerifyReport
-from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations.verification_steps import LastPoll, Show, Systems, Verification, lake_state
 from cdc_lake.pipeline.source_health import stream_continuity
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.errors import ResourceError
 
 __all__ = ["LIMIT", "Systems", "verify_applied", "verify_tables"]

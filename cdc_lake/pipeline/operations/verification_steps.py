@@ -26,11 +26,12 @@ from cdc_lake.jobs import verify
 from cdc_lake.jobs.verify import KafkaRange, LakeState, SourceTable, VerifyReport, VerifySpec
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply, landing_modes
 from cdc_lake.pipeline.parquet_target.boundary import boundary
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health import polled_source, stream_continuity, topic_state
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore

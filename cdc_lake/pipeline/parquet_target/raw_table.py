@@ -21,7 +21,7 @@ from cdc_lake.contract.table import latest_rows
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.jobs.apply import json_fields, json_rows
 from cdc_lake.jobs.landing.raw_formats import EXTENSIONS
-from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog, GlueColumn, external_table
 

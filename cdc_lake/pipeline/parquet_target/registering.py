@@ -15,10 +15,11 @@ from cdc_lake.contract.table.registration import Registration
 from cdc_lake.contract.table.timeline import Checkpoint
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import SourcePostgres
 from cdc_lake.pipeline.parquet_target import raw_table
 from cdc_lake.pipeline.parquet_target.boundary import boundary
 from cdc_lake.pipeline.source_health import schema_capture, topic_state
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog
 from resources.kafka.resource import Kafka

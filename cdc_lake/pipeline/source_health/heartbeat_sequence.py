@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cdc_lake.contract.source.epochs import Epoch
 from cdc_lake.contract.source.stream_progress import Heartbeat, StreamProgress
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health.heartbeat import Heartbeat as Parsed
 from cdc_lake.pipeline.source_health.heartbeat import heartbeat

@@ -12,7 +12,8 @@ from typing import Literal
 from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
 from cdc_lake.contract.schema import column_types
 from cdc_lake.contract.schema.captured_schema import EXCLUDED, OmittedColumn, name_fault
-from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import SourcePostgres
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.postgres.table_columns import ColumnInfo
 
 

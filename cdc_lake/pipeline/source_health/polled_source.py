@@ -10,8 +10,9 @@ from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.source.poll_state import Bound
 from cdc_lake.contract.source.polled_rows import PolledRows, quoted
 from cdc_lake.contract.source.source_access import SourceAccess
-from cdc_lake.pipeline.field_types import repeated
-from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import SourcePostgres
+from cdc_lake.pipeline.spec.field_types import repeated
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.errors import QueryRejected
 from resources.postgres.polling import QueryColumn
 from resources.waiting import until

@@ -13,10 +13,11 @@ from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import captured_schema, evolution
 from cdc_lake.jobs.apply import json_fields
-from cdc_lake.pipeline.naming import SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import SourcePostgres
 from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake.pipeline.source_health.omitted_columns import omitted_columns
 from cdc_lake.pipeline.source_health.transformed_columns import require_transformable, transformed
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.postgres.table_columns import ColumnInfo, TableCatalog
 
 _PARTITION_TYPES = frozenset({"string", "date", "int", "bigint", "boolean"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from resources.connect.connector_interface import Connectors
 
 _LSNS = ("lsn", "lsn_proc", "lsn_commit")

@@ -15,9 +15,10 @@ from cdc_lake.contract.errors import ContractError, SourceBrokenError, TableInco
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Break, Completion, Epoch, Epochs, Start, broken_stream_error
 from cdc_lake.contract.source.stream_progress import PublicationState, StreamProgress, load, save
-from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.source_health import heartbeat_sequence, stored_offset
-from cdc_lake.pipeline.spec import HEARTBEAT_TABLE
+from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import FAILED, Connectors, ConnectorStatus
 from resources.kafka.resource import Kafka
 from resources.postgres import lsn as lsn_text

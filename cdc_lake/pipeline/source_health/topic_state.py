@@ -14,9 +14,10 @@ from cdc_lake.contract.source.epochs import Epoch, Start
 from cdc_lake.contract.source.poll_state import Polls
 from cdc_lake.contract.source.stream_progress import StreamProgress
 from cdc_lake.contract.table.event_order import Watermark
-from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health.heartbeat import heartbeat
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 
 _SETTLE_SECONDS = 1.0

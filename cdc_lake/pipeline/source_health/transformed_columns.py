@@ -12,7 +12,7 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.schema import column_types
 from cdc_lake.contract.schema.captured_schema import Column, OmittedColumn, TableSchema
 from cdc_lake.contract.schema.transforms import CASTS
-from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.postgres.table_columns import ColumnInfo
 
 CHARACTER_TYPES = ("text", "character varying")

@@ -18,10 +18,11 @@ from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land as landing
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
 from cdc_lake.pipeline.publishing.html_pages import Pages
 from cdc_lake.pipeline.source_health import schema_capture
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.fakes import jobs
 from cdc_lake_tests.fakes.aws.athena import FakeAthena
 from cdc_lake_tests.fakes.aws.glue import FakeGlue

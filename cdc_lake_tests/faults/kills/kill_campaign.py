@@ -13,9 +13,9 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import history, timeline
 from cdc_lake.pipeline import loading, table_progress
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.source_health import topic_state
-from cdc_lake.pipeline.spec import Mode
+from cdc_lake.pipeline.spec.pipeline import Mode
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.faults.background_traffic import traffic
 from cdc_lake_tests.faults.fault_environment import FAULTS, Bench
 from cdc_lake_tests.faults.kills.dagster_dev import DagsterDev

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import get_args
 
 from cdc_lake.pipeline.assets.table_services import COMPACTION
-from cdc_lake.pipeline.spec import Mode
+from cdc_lake.pipeline.spec.pipeline import Mode
 from cdc_lake.samples.northwind import loader
 from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.faults.fault_environment import Bench

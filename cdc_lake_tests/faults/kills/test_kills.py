@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from cdc_lake.pipeline.spec import Mode
+from cdc_lake.pipeline.spec.pipeline import Mode
 from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.kills import kill_campaign
 from cdc_lake_tests.faults.kills.kill_plan import TARGETS, plan

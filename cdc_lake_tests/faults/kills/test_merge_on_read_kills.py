@@ -14,7 +14,7 @@ from typing import get_args
 
 import pytest
 
-from cdc_lake.pipeline.spec import Mode
+from cdc_lake.pipeline.spec.pipeline import Mode
 from cdc_lake_tests.faults.kills.soak import MERGE_ON_READ
 from cdc_lake_tests.faults.kills.test_kills import EVERY_SECONDS, KILLS, PAUSE_AFTER, RATE, RECORD, SEED
 from cdc_lake_tests.helpers.project_copy import ROOT

@@ -10,8 +10,8 @@ from pathlib import Path
 from cdc_lake.demo import verification
 from cdc_lake.demo.graph import Graph
 from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.operations import polling, reconciliation
 from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake.profile import resolved, spark

@@ -22,9 +22,9 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import reset as resetting
 from cdc_lake.pipeline.operations import resnapshot as resnapshotting
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake.profile import resolved, run_resources, spark
 
 PIPELINE = "northwind"

@@ -18,8 +18,8 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import polling, reconciliation, resnapshot
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake.profile import resolved, spark
 from cdc_lake_tests.helpers.pipeline_graph import graph
 from resources.spark.local import LocalSpark

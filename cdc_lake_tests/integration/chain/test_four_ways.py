@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from cdc_lake.demo import verification
-from cdc_lake.pipeline.naming import STAGES
+from cdc_lake.pipeline.flow import STAGES
 from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake.profile import resolved, spark
 from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline

@@ -14,9 +14,10 @@ from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.table import timeline
 from cdc_lake.pipeline.assets.catalog_tables import register
 from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import Flow, TableFlow
-from cdc_lake.pipeline.table_spec import TableSpec, TargetSpec
+from cdc_lake.pipeline.spec.table import TableSpec, TargetSpec
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.integration.conftest import QueryStack
 from cdc_lake_tests.integration.jobs.engines import Engines, running_spark
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable

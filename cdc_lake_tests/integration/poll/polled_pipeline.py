@@ -15,13 +15,14 @@ from cdc_lake.contract.objects.store import S3Store
 from cdc_lake.contract.source.poll_state import Bound
 from cdc_lake.jobs.verify import VerifyReport
 from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
 from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation, repolling, verification
 from cdc_lake.pipeline.operations.polling import Polled
 from cdc_lake.pipeline.operations.reconciliation import Reconciled
 from cdc_lake.pipeline.operations.resnapshot import Systems
 from cdc_lake.pipeline.source_health import polled_source, topic_state
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.integration.jobs.engines import Engines
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres

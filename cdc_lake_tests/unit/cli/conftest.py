@@ -8,7 +8,7 @@ import pytest
 
 from cdc_lake import profile
 from cdc_lake.pipeline import loading
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.fake_pipeline_fixture import shop
 

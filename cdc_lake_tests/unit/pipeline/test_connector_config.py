@@ -9,7 +9,7 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.connector_config import connector_config, stopped_config
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.postgres.table_columns import ColumnInfo
 

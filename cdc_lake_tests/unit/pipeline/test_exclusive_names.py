@@ -8,9 +8,9 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.exclusive_names import require_exclusive
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import Flow
-from cdc_lake.pipeline.table_spec import TargetSpec
+from cdc_lake.pipeline.spec.table import TargetSpec
 
 
 def other(**changes: object) -> Flow:

@@ -20,11 +20,12 @@ from cdc_lake.jobs.poll import poll as job
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.continuous import run as continuous
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.loading import MODE, load
-from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
 from cdc_lake.pipeline.operations import polling, reconciliation, reset
 from cdc_lake.pipeline.publishing.html_pages import Pages
 from cdc_lake.pipeline.source_health import topic_state
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.fakes.aws.athena import FakeAthena
 from cdc_lake_tests.fakes.aws.glue import FakeGlue
 from cdc_lake_tests.fakes.dagster import bound
@@ -34,7 +35,7 @@ from cdc_lake_tests.fakes.source.connect import FakeConnect
 from cdc_lake_tests.fakes.source.kafka import FakeKafka
 from cdc_lake_tests.fakes.source.polled_postgres import PolledPostgres
 from cdc_lake_tests.helpers.memory_store import MemoryStore
-from cdc_lake_tests.unit.pipeline.test_spec import QUERY
+from cdc_lake_tests.unit.pipeline.spec.test_pipeline import QUERY
 from resources.deployment import Deployment
 from resources.object_store import ObjectStore
 from resources.postgres.table_columns import ColumnInfo

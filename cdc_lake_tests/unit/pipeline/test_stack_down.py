@@ -13,8 +13,8 @@ from cdc_lake import profile
 from cdc_lake.definitions import defs
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.checks import all_checks
+from cdc_lake.pipeline.flow import STAGES
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import STAGES
 from cdc_lake_tests.fakes.dagster import QUIET, bound, evaluate
 
 FLOW = load("northwind")

@@ -7,8 +7,8 @@ from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import warm
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.source_health import omitted_columns, polled_source, schema_capture, transformed_columns
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs

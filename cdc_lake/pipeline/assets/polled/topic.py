@@ -9,10 +9,11 @@ from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.assets.topic import count_records
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.naming import SPARK_POOL, TableFlow
+from cdc_lake.pipeline.flow import SPARK_POOL
 from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.operations.polling import Polled
 from cdc_lake.pipeline.source_health import polled_source, topic_state
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres

@@ -9,7 +9,8 @@ from cdc_lake.pipeline.automation.pending_runs import pending_apply, pending_rep
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick
 from cdc_lake.pipeline.automation.sensors.examination import examine_tables
 from cdc_lake.pipeline.automation.sensors.table_runs import apply_name, launch_apply
-from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.object_store import ObjectStore
 
 

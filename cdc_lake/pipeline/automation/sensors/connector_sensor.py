@@ -9,7 +9,7 @@ from cdc_lake.contract.errors import SourceBrokenError
 from cdc_lake.pipeline.automation.jobs import Job, Jobs
 from cdc_lake.pipeline.automation.run_requests import BACKOFF_SECONDS, Tick, backoff, launch
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.naming import Flow, SourcePostgres
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.source_health import stream_continuity
 from resources.connect.connector_interface import FAILED, Connectors, ConnectorStatus
 from resources.kafka.resource import Kafka

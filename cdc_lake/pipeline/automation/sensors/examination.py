@@ -13,7 +13,7 @@ from typing import TypeVar
 import dagster as dg
 
 from cdc_lake.contract.errors import ContractError, StoreUnreachableError
-from cdc_lake.pipeline.naming import TableFlow
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.errors import LeaderMoving, ResourceError, Unreachable
 
 S = TypeVar("S")

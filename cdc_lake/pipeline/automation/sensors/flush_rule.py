@@ -5,8 +5,8 @@ import time
 import dagster as dg
 from pydantic import BaseModel
 
-from cdc_lake.pipeline.landing_spec import LandingSpec
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.spec.landing import LandingSpec
 
 
 class Wait(BaseModel):

@@ -20,7 +20,7 @@ from cdc_lake.pipeline.automation.sensors.examination import NotExamined, examin
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import all_checks, tiers
 from cdc_lake.pipeline.checks.light import LightCheck
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from resources.aws.metrics import Metrics
 from resources.connect.connector_interface import Connectors
 from resources.errors import ResourceError

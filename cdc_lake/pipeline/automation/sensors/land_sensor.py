@@ -18,9 +18,10 @@ from cdc_lake.pipeline.automation.sensors.examination import examine_tables
 from cdc_lake.pipeline.automation.sensors.flush_rule import FlushCursor
 from cdc_lake.pipeline.automation.sensors.table_runs import land_name, launch_land
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.source_health import stream_continuity, topic_state
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 

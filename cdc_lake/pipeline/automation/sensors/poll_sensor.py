@@ -12,9 +12,10 @@ from cdc_lake.pipeline.automation.run_requests import Pending, Tick
 from cdc_lake.pipeline.automation.sensors.examination import examine_tables
 from cdc_lake.pipeline.automation.sensors.table_runs import launch_poll, poll_name
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.naming import Flow, SourcePostgres, TableFlow
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.source_health import polled_source
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 

@@ -7,8 +7,8 @@ from pydantic import AliasChoices, BaseModel, Field
 
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.sinks import s3_events, sink_names
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import landing_modes
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.aws.sqs import Message
 
 Target = tuple[str, str, Literal["land", "apply"]]

@@ -24,8 +24,9 @@ from cdc_lake.pipeline.automation.run_requests import Pending, Tick, described
 from cdc_lake.pipeline.automation.sensors.examination import examine, is_outage, reason
 from cdc_lake.pipeline.automation.sensors.queue_cursor import Cursor, Target
 from cdc_lake.pipeline.automation.sensors.table_runs import apply_name, launch_apply, launch_land
-from cdc_lake.pipeline.naming import Flow, TableFlow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import landing_modes
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.aws.sqs import Message, Sqs
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore

@@ -6,7 +6,7 @@ import dagster as dg
 
 from cdc_lake.pipeline.automation.jobs import Job, Jobs
 from cdc_lake.pipeline.automation.run_requests import Pending, Requested, request
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 
 
 def land_name(flow: Flow) -> str:

@@ -13,9 +13,10 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.jobs.hudi import writer
 from cdc_lake.jobs.hudi.writer import TableType
 from cdc_lake.jobs.maintenance import clean, compact
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import Flow, TableFlow
-from cdc_lake.pipeline.table_spec import TableSpec, TargetSpec
+from cdc_lake.pipeline.spec.table import TableSpec, TargetSpec
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable

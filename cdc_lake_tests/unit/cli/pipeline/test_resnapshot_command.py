@@ -12,7 +12,7 @@ from cdc_lake import profile
 from cdc_lake.cli.app import app
 from cdc_lake.contract.source.epochs import Break, Epochs
 from cdc_lake.pipeline import connector_config
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import resnapshot
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop

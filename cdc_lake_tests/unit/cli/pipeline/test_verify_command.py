@@ -13,8 +13,8 @@ from cdc_lake.cli.app import app
 from cdc_lake.contract.errors import TablesNotComparedError
 from cdc_lake.contract.table import pending_counts
 from cdc_lake.jobs.verify import Difference, VerifyReport
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import verification
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 EQUAL = VerifyReport(3, 3, 3, 1, 0, 0, 0, 0, 0, (), {"match": 0.5})

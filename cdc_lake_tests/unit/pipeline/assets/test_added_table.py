@@ -16,7 +16,7 @@ from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
 from cdc_lake.pipeline.assets import topic
 from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
 from cdc_lake.pipeline.checks import topic as topic_checks
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import verification
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop

@@ -10,8 +10,8 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError, LeaseLostError
 from cdc_lake.pipeline.assets.refined_table import KEPT_SECONDS, RefinedTable, entries
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import Flow
 from cdc_lake_tests.fakes.aws.glue import FakeGlue
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
 from cdc_lake_tests.helpers.memory_store import MemoryStore

@@ -9,7 +9,7 @@ import pytest
 
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.checks import all_checks, check_schedule, tiers
-from cdc_lake.pipeline.spec import ChecksSpec
+from cdc_lake.pipeline.spec.monitoring import ChecksSpec
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon
 

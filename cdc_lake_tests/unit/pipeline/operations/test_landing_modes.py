@@ -14,12 +14,12 @@ from cdc_lake.contract.source.topic_records import fingerprint_number
 from cdc_lake.jobs.adoption.adopt import AdoptReport
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.checks import raw as raw_checks
-from cdc_lake.pipeline.landing_spec import LandingSpec
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import Flow
 from cdc_lake.pipeline.operations import land_and_apply, landing_modes
 from cdc_lake.pipeline.operations.land_and_apply import Landed
 from cdc_lake.pipeline.operations.landing_modes import KafkaTopic
+from cdc_lake.pipeline.spec.landing import LandingSpec
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop

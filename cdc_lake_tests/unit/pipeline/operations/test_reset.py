@@ -22,10 +22,10 @@ from cdc_lake.jobs.landing.land import LandReport, LandSpec
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import raw
 from cdc_lake.pipeline.assets.catalog_tables import register
-from cdc_lake.pipeline.landing_spec import LandingSpec
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations.reset import reset
 from cdc_lake.pipeline.source_health import stream_continuity
+from cdc_lake.pipeline.spec.landing import LandingSpec
 from cdc_lake_tests.fakes.dagster import bound
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import HEARTBEATS

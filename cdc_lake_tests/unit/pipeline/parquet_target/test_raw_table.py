@@ -12,15 +12,15 @@ from cdc_lake.contract.objects.manifest import LandedObject, Manifest
 from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema import captured_schema
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.parquet_target import raw_table
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.fakes.aws.glue import FakeGlue
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.helpers.memory_store import MemoryStore
 from cdc_lake_tests.unit.contract.objects.landed import manifest
 from cdc_lake_tests.unit.pipeline.parquet_target.test_registering import RecordingAthena
-from cdc_lake_tests.unit.pipeline.test_targets import parquet_shop
+from cdc_lake_tests.unit.pipeline.spec.test_targets import parquet_shop
 
 
 def orders(folder: Path, landing: str) -> TableFlow:

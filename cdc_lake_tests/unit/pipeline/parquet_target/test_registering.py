@@ -14,14 +14,14 @@ from cdc_lake.contract.table.event_order import Position, Watermark
 from cdc_lake.pipeline import lake_commit
 from cdc_lake.pipeline.automation.pending_runs import pending_apply
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.parquet_target import registering
 from cdc_lake.pipeline.parquet_target.boundary import boundary
 from cdc_lake.pipeline.parquet_target.registering import Registered
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.fakes.aws.glue import FakeGlue
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.helpers.memory_store import MemoryStore
-from cdc_lake_tests.unit.pipeline.test_targets import parquet_shop
+from cdc_lake_tests.unit.pipeline.spec.test_targets import parquet_shop
 from resources.athena import Athena
 from resources.glue.catalog import TableDefinition
 

@@ -11,11 +11,11 @@ from cdc_lake.contract.errors import ContractError, SchemaChangeError, Unsupport
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.pipeline.checks import replica_identity
-from cdc_lake.pipeline.landing_spec import LandingFields
-from cdc_lake.pipeline.naming import TableFlow
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.source_health import schema_capture
 from cdc_lake.pipeline.source_health.schema_capture import Capture
+from cdc_lake.pipeline.spec.landing import LandingFields
+from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.postgres.table_columns import ColumnInfo, Storage
 

@@ -23,7 +23,7 @@ from cdc_lake.pipeline.automation.sensors import queue_sensor, sensor_intervals
 from cdc_lake.pipeline.automation.sensors.queue_cursor import Cursor
 from cdc_lake.pipeline.automation.sensors.sensor_intervals import SensorIntervals
 from cdc_lake.pipeline.checks import all_checks
-from cdc_lake.pipeline.naming import Flow
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake_tests.fakes.dagster import bound
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop, new_shop
 from cdc_lake_tests.helpers.sink_objects import LENSES, named, written

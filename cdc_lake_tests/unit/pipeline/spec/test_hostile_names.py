@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
-from cdc_lake.pipeline.spec import PipelineSpec
+from cdc_lake.pipeline.spec.pipeline import PipelineSpec
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
 SPEC: dict[str, Any] = {

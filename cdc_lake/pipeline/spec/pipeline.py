@@ -2,95 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from cdc_lake.pipeline import transform_spec
-from cdc_lake.pipeline.dataset_spec import Datasets
-from cdc_lake.pipeline.field_types import (
+from cdc_lake.pipeline.spec.dataset import Datasets
+from cdc_lake.pipeline.spec.field_types import (
     Count,
     Duration,
     Identifier,
-    Identifiers,
     Owner,
-    SqlFiles,
     YamlFiles,
-    matching,
     repeated,
-    seconds,
 )
-from cdc_lake.pipeline.landing_spec import LandingSpec, StreamSpec
-from cdc_lake.pipeline.table_spec import DEFAULT_TARGET, TableSpec, TargetSpec
+from cdc_lake.pipeline.spec.landing import LandingSpec, StreamSpec
+from cdc_lake.pipeline.spec.monitoring import ChecksSpec, FreshnessSpec
+from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE, NOTIFICATIONS, SIGNAL_TABLE, SourceSpec
+from cdc_lake.pipeline.spec.table import DEFAULT_TARGET, TableSpec, TargetSpec
+from cdc_lake.pipeline.spec.table_transforms import of_table
+from cdc_lake.pipeline.spec.transform_rules import fault
+from cdc_lake.pipeline.spec.transforms import Transform
 from cdc_lake.yaml_model import YamlModel, error_lines, field_error
-
-HEARTBEAT_TABLE = "cdc_heartbeat"
-SIGNAL_TABLE, NOTIFICATIONS = "cdc_signal", "cdc_notifications"
-"""The prefix of the name of a pipeline's signal table, and the last part of the name of its notification topic."""
-
-
-class SourceSpec(YamlModel):
-    """The PostgreSQL tables to capture, and how: from the log through a publication, or by polling queries."""
-
-    kind: Literal["log", "query"] = Field(
-        default="log", description="log (Debezium streams every change) or query (polls the rows that changed)"
-    )
-    database: Identifier = Field(description="the database's name")
-    schema_: Identifier = Field(alias="schema", description="the schema of the tables")
-    tables: Identifiers = Field(
-        default_factory=list, min_length=1, description="the tables to capture, at least one; with kind log"
-    )
-    publication: Identifier = Field(
-        default="", description="the publication's name; created if it is missing; with kind log"
-    )
-    poll_seconds: Count = Field(default=5, description="the interval between two polls; with kind query")
-    checks: SqlFiles = Field(default_factory=list, description="SELECTs on the source that must return no rows")
-
-    @model_validator(mode="after")
-    def _fields_of_kind(self) -> Self:
-        title, given = type(self).__name__, self.model_fields_set
-        if self.kind == "log":
-            if "tables" not in given:
-                raise field_error(title, "tables", None, "missing; give the tables to capture, at least one")
-            if "publication" not in given:
-                raise field_error(title, "publication", None, "missing; give the publication's name")
-        for kind, fields in (("log", ("tables", "publication")), ("query", ("poll_seconds",))):
-            if kind != self.kind and (foreign := [name for name in fields if name in given]):
-                raise field_error(title, foreign[0], None, f"leave it out: it belongs to kind {kind}")
-        return self
-
-
-def _off(given: object) -> object:
-    """Return "off" for false: YAML 1.1 reads `off` as a boolean."""
-    return "off" if given is False else given
-
-
-class ChecksSpec(YamlModel):
-    """How often the checks that read whole tables run; the other checks run with each materialisation."""
-
-    verify_every: Annotated[
-        str,
-        BeforeValidator(_off),
-        matching(r"off|hourly|daily|[1-9]\d{0,5}[smhd]", "use off, hourly, daily, or a duration such as 30m or 6h"),
-    ] = Field(default="6h", description="off, hourly, daily or a duration such as 6h")
-
-
-def _a_minute(duration: str) -> str:
-    if seconds(duration) < 60:
-        raise ValueError("use at least 1m")
-    return duration
-
-
-class FreshnessSpec(YamlModel):
-    """The maximum age of the newest heartbeat at each stage, and the maximum time between two runs of a stage."""
-
-    topic: Duration = Field(default="2m", description="a duration such as 2m")
-    raw: Duration = Field(default="5m", description="a duration such as 5m")
-    lake: Duration = Field(default="5m", description="a duration such as 5m")
-    runs: Annotated[Duration, AfterValidator(_a_minute)] = Field(
-        default="1d", description="the maximum time between two runs of a stage, such as 1d; at least 1m"
-    )
-
 
 Mode = Literal["triggered", "continuous"]
 
@@ -110,7 +42,7 @@ class PipelineSpec(YamlModel):
         min_length=1,
         description="a list with the name and Glue database of each set of lake tables",
     )
-    transforms: list[transform_spec.Transform] = Field(
+    transforms: list[Transform] = Field(
         default_factory=list,
         description="a list of changes to records: hash, MaskField, InsertField, ReplaceField, Cast, ValueToKey, "
         "ExtractField$Key",
@@ -203,19 +135,19 @@ class PipelineSpec(YamlModel):
             if table.poll is None:
                 continue
             required[table.name] += filter(None, (table.poll.timestamp, table.poll.incrementing))
-            if table.poll.sql and any(transform_spec.of_table(self.transforms, table.name)):
+            if table.poll.sql and any(of_table(self.transforms, table.name)):
                 reason = f"its SELECT decides the columns; change {table.poll.sql}, and name the tables of transforms"
                 raise self._invalid("transforms", None, f"{table.name}: {reason}")
         keys = {table.name: table.key for table in self.tables}
-        if fault := transform_spec.fault(self.transforms, required, keys):
-            raise self._invalid("transforms", None, fault)
+        if misfit := fault(self.transforms, required, keys):
+            raise self._invalid("transforms", None, misfit)
 
     def _require_applicable_at_landing(self) -> None:
         for table in self.tables:
             landing = self.landing_of(table)
             if landing.sink is None and landing.format != "avro":
                 continue
-            given = [each for each in transform_spec.of_table(self.transforms, table.name) if each.at == "landing"]
+            given = [each for each in of_table(self.transforms, table.name) if each.at == "landing"]
             if given:
                 written = "format avro keeps" if landing.sink is None else "the sink connector writes"
                 reason = (

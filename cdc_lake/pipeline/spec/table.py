@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from cdc_lake.pipeline.field_types import (
+from cdc_lake.pipeline.spec.field_types import (
     ColumnName,
     Duration,
     Identifier,
@@ -17,7 +17,7 @@ from cdc_lake.pipeline.field_types import (
     seconds,
     unique,
 )
-from cdc_lake.pipeline.landing_spec import LandingFields
+from cdc_lake.pipeline.spec.landing import LandingFields
 from cdc_lake.yaml_model import YamlModel, field_error
 
 

@@ -13,8 +13,8 @@ from cdc_lake.pipeline.assets.catalog_tables import register
 from cdc_lake.pipeline.assets.dataset import require_readable
 from cdc_lake.pipeline.automation.pending_runs import pending_apply
 from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.naming import Flow
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
 from resources.glue.tables import HUDI_MERGING_INPUT

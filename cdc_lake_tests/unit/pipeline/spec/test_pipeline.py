@@ -12,9 +12,9 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.automation.sensors import flush_rule
-from cdc_lake.pipeline.field_types import seconds
 from cdc_lake.pipeline.loading import load, names
-from cdc_lake.pipeline.spec import PipelineSpec
+from cdc_lake.pipeline.spec.field_types import seconds
+from cdc_lake.pipeline.spec.pipeline import PipelineSpec
 from cdc_lake.yaml_model import YamlModel
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
 

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from cdc_lake.pipeline.field_types import Identifiers, SqlFile, unique
+from cdc_lake.pipeline.spec.field_types import Identifiers, SqlFile, unique
 from cdc_lake.yaml_model import YamlModel, field_error
 
 

@@ -14,9 +14,10 @@ from cdc_lake.contract.schema import record_versions
 from cdc_lake.contract.schema.captured_schema import TableSchema
 from cdc_lake.contract.schema.transforms import Masking
 from cdc_lake.pipeline.connector_config import connector_config
-from cdc_lake.pipeline.naming import Flow, SourcePostgres
+from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.source_health import schema_capture, transformed_columns
-from cdc_lake.pipeline.transform_spec import Transform, fault
+from cdc_lake.pipeline.spec.transform_rules import fault
+from cdc_lake.pipeline.spec.transforms import Transform
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.errors import ResourceError
 from resources.postgres.resource import Postgres

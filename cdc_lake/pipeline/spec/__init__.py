@@ -1,0 +1,1 @@
+"""The fields of a pipeline's YAML, validated when the definitions load. spec/pipeline.py is the whole."""
