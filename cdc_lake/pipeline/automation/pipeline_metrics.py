@@ -9,9 +9,11 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
+from cdc_lake.pipeline.automation.sensors.examination import examine
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.source_health import topic_state
+from cdc_lake.pipeline.table_flow import TableFlow
 from resources.aws.metrics import UNLANDED, WATERMARK_AGE
 from resources.errors import ResourceError
 from resources.kafka.resource import Kafka
@@ -26,6 +28,10 @@ class Measured:
     unknown: Mapping[str, str]
 
 
+SECONDS = 15.0
+"""The time for all tables: the sensor that calls now() has evaluated checks for up to 40 of its 60 s."""
+
+
 def now(flow: Flow, kafka: Kafka, store: ObjectStore) -> Measured:
     """Return the age of the oldest watermark, and the number of unlanded offsets of all tables.
 
@@ -33,20 +39,26 @@ def now(flow: Flow, kafka: Kafka, store: ObjectStore) -> Measured:
     a table whose progress is not known, such as one without a topic, are not counted.
     """
     bucket = location(store).store()
+
+    def measure(table: TableFlow) -> tuple[int, list[float | None]]:
+        # Read the chain before the topic, so that it never appears to be ahead of the topic.
+        head = Chain(bucket, flow.name, table.topic).head()
+        state = topic_state.now(kafka, table, bucket)
+        watermarks = [table_progress.lake_watermark(bucket, each, state) for each in table.in_targets]
+        ages = [None if found is None else standard_metadata.age(found) for found in watermarks]
+        return max(0, table_progress.behind(head, state)), ages
+
     ages: list[float | None] = []
     unlanded = 0
     unknown: dict[str, str] = {}
-    for table in flow.tables:
-        try:
-            # Read the chain before the topic, so that it never appears to be ahead of the topic.
-            head = Chain(bucket, flow.name, table.topic).head()
-            state = topic_state.now(kafka, table, bucket)
-            unlanded += max(0, table_progress.behind(head, state))
-            for each in table.in_targets:
-                found = table_progress.lake_watermark(bucket, each, state)
-                ages.append(None if found is None else standard_metadata.age(found))
-        except (ContractError, ResourceError) as error:
-            unknown[table.name] = error.user_message
+    for table, found in zip(flow.tables, examine(flow.tables, measure, seconds=SECONDS), strict=True):
+        if isinstance(found, ContractError | ResourceError):
+            unknown[table.name] = found.user_message
+        elif isinstance(found, Exception):
+            raise found
+        else:
+            unlanded += found[0]
+            ages += found[1]
     known = [age for age in ages if age is not None]
     oldest = {WATERMARK_AGE: max(known)} if known and not unknown and len(known) == len(ages) else {}
     return Measured({**oldest, UNLANDED: float(unlanded)}, unknown)
