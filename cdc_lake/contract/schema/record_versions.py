@@ -30,6 +30,11 @@ class LakeColumn:
     """The column whose `missing` is the value for older records; None means NULL."""
     required: bool
 
+    @property
+    def certain(self) -> bool:
+        """Whether all records of the epochs have the column's only field."""
+        return self.required and len(self.fields) == 1
+
 
 @dataclass(frozen=True)
 class RecordLayout:

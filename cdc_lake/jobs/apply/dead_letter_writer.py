@@ -20,7 +20,8 @@ from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.store import S3Location
-from cdc_lake.jobs.apply.decode import OBJECT, OFFSET, PARTITION, REASON, RECORD_COLUMNS, UNKNOWN_FIELDS, VALUE
+from cdc_lake.jobs.apply.decode import OBJECT, OFFSET, PARTITION, REASON, RECORD_COLUMNS, VALUE
+from cdc_lake.jobs.apply.record_fields import UNKNOWN_FIELDS
 
 if TYPE_CHECKING:
     from cdc_lake.jobs.apply.upsert import UpsertSpec

@@ -1,10 +1,10 @@
-"""Decode Debezium's flattened JSON into typed rows: each value as in PostgreSQL, or the reason why it is unreadable."""
+"""Decode the fields of Debezium's records to typed rows: each value as in PostgreSQL, or why it is unreadable."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from operator import add, or_
+from operator import or_
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
@@ -15,21 +15,14 @@ from cdc_lake.contract.schema.record_versions import LakeColumn, RecordLayout, r
 from cdc_lake.contract.schema.value_rules import STRICT, ValueRules
 from cdc_lake.contract.table.event_order import INCREMENTAL, ORDER_COLUMN, order_sql
 from cdc_lake.jobs.apply import debezium_types
+from cdc_lake.jobs.apply.record_fields import TEXTS, UNREADABLE, field_text, has_field
 
 # No captured column begins with "__" (contract/schema/captured_schema.py).
 REASON = "__reason"
 UNAVAILABLE = "__unavailable"
-UNKNOWN_FIELDS = "the record has fields that are in no captured schema version: "
 OBJECT, PARTITION, OFFSET, VALUE = RECORD_COLUMNS = ("__object", "__partition", "__offset", "__value")
 """The columns of raw_reader, under names that no source column has."""
 _SHOWN_CHARACTERS = 100
-_MALFORMED = "__malformed"
-# By default, Spark accepts 'text' in single quotes and NaN as JSON.
-_STRICT = {
-    "allowSingleQuotes": "false",
-    "allowNonNumericNumbers": "false",
-    "columnNameOfCorruptRecord": _MALFORMED,
-}
 
 
 def decode(
@@ -39,11 +32,12 @@ def decode(
     epochs: Iterable[int] | None = None,
     carried: Sequence[str] = (),
 ) -> DataFrame:
-    """Decode raw records into rows of the lake table: its columns, RECORD_COLUMNS, REASON and UNAVAILABLE.
+    """Decode parsed records to rows of the lake table: its columns, RECORD_COLUMNS, REASON and UNAVAILABLE.
 
-    REASON is NULL for a readable record. UNAVAILABLE lists the columns whose value PostgreSQL left out
-    (left_out_values.py). `versions` are the schema versions, oldest first; the rows have the columns of the last one.
-    `epochs` are the epochs of the records, if the caller knows them. `carried` are columns of `records` to keep.
+    `records` are those of raw_reader.read() or record_fields.parse(). REASON is NULL for a readable record. UNAVAILABLE
+    lists the columns whose value PostgreSQL left out (left_out_values.py). `versions` are the schema versions, oldest
+    first; the rows have the columns of the last one. `epochs` are the epochs of the records, if the caller knows them.
+    `carried` are columns of `records` to keep.
     """
     known = [versions] if isinstance(versions, TableSchema) else versions
     newest = known[-1]
@@ -62,57 +56,43 @@ def _epochs(layout: RecordLayout) -> SparkColumn:
 def _decode(
     records: DataFrame, layout: RecordLayout, schema: TableSchema, rules: ValueRules, carried: Sequence[str]
 ) -> DataFrame:
-    fields = [*dict.fromkeys(field.name for column in layout.columns for field in column.fields), *EVENT_FIELDS]
-    # Parse every field as text first: Spark's typed parsing would silently turn invalid values into NULL.
-    text = records.withColumn("_text", F.col("value").cast("string"))
-    parsed = text.withColumn("_fields", _parsed((*fields, _MALFORMED))).withColumn("_keys", F.json_object_keys("_text"))
     keys = {name.lower() for name in schema.key}
-    key_only = None if layout.whole_deletes else _field_text("__op").eqNullSafe("d")
+    key_only = None if layout.whole_deletes else field_text("__op").eqNullSafe("d")
     values = [_LakeValue(each, rules, None if each.name in keys else key_only) for each in layout.columns]
-    events = [(name, kind, debezium_types.exact_cast(_field_text(name), kind)) for name, kind in EVENT_FIELDS.items()]
-    return parsed.select(
+    # Spark's typed parsing would silently turn invalid values into NULL.
+    events = [(name, kind, debezium_types.exact_cast(field_text(name), kind)) for name, kind in EVENT_FIELDS.items()]
+    return records.select(
         *(F.col(name.removeprefix("__")).alias(name) for name in RECORD_COLUMNS),
         *carried,
         *(value.typed.alias(value.name) for value in values),
         *(value.alias(name.lower()) for name, _, value in events),
-        F.expr(order_sql("epoch", "_fields.`__snapshot`", "_fields.`__op`", "cast(_fields.`__lsn` AS BIGINT)")).alias(
-            ORDER_COLUMN
-        ),
+        F.expr(
+            order_sql("epoch", f"{TEXTS}.`__snapshot`", f"{TEXTS}.`__op`", f"cast({TEXTS}.`__lsn` AS BIGINT)")
+        ).alias(ORDER_COLUMN),
         F.array_compact(F.array(*(value.unavailable for value in values))).alias(UNAVAILABLE),
         F.coalesce(
-            F.when(F.encode("_text", "UTF-8") != F.col("value"), F.lit("the record is not UTF-8")),
-            F.when(
-                F.col("_keys").isNull() | _field_text(_MALFORMED).isNotNull(), F.lit("the record is not a JSON object")
-            ),
-            F.when(~_one_value(F.col("_text")), F.lit("the record is more than one JSON object")),
-            *_field_errors(layout),
+            UNREADABLE,
             *(value.refused for value in values),
-            *(_cast_error(name, kind, _field_text(name), value) for name, kind, value in events),
+            *(_cast_error(name, kind, field_text(name), value) for name, kind, value in events),
             *(
                 F.when(_typed_value(values, name).isNull(), F.lit(f"the key column {name} is NULL"))
                 for name in schema.key
             ),
             _wrong_table_error(schema.table),
             F.when(
-                _field_text("__lsn").isNull()
-                & ~(_field_text("__snapshot").eqNullSafe(INCREMENTAL) & _field_text("__op").eqNullSafe("r")),
+                field_text("__lsn").isNull()
+                & ~(field_text("__snapshot").eqNullSafe(INCREMENTAL) & field_text("__op").eqNullSafe("r")),
                 F.lit("the record has no __lsn, which orders changes"),
             ),
-            F.when(_field_text("__deleted").isNull(), F.lit("the record has no __deleted")),
+            F.when(field_text("__deleted").isNull(), F.lit("the record has no __deleted")),
         ).alias(REASON),
     )
 
 
 def _wrong_table_error(table: str) -> SparkColumn:
     """Return the reason for a record of another table: two names that Debezium sanitizes alike share one topic."""
-    own = F.concat_ws(".", _field_text("__schema"), _field_text("__table"))
+    own = F.concat_ws(".", field_text("__schema"), field_text("__table"))
     return F.when(own != table, F.concat(F.lit("the record belongs to table "), own, F.lit(f", not to {table}")))
-
-
-def _one_value(text: SparkColumn) -> SparkColumn:
-    """Return whether a text is a single JSON value: Spark parses the first one and ignores the rest."""
-    count = F.json_array_length(F.concat(F.lit("["), text, F.lit("]")))
-    return F.coalesce(count == 1, F.lit(False))
 
 
 class _LakeValue:
@@ -124,7 +104,7 @@ class _LakeValue:
 
     def __init__(self, column: LakeColumn, rules: ValueRules, left_out: SparkColumn | None) -> None:
         self.name = column.name
-        parsed = [debezium_types.parse_value(field, _field_text(field.name), rules) for field in column.fields]
+        parsed = [debezium_types.parse_value(field, field_text(field.name), rules) for field in column.fields]
         if column.missing is None:
             default = F.lit(None).cast(column.lake_type)
         else:
@@ -132,15 +112,14 @@ class _LakeValue:
         typed = default if not column.required else F.lit(None).cast(column.lake_type)
         for field, each in zip(reversed(column.fields), reversed(parsed), strict=True):
             value = _cast_to_current(each.value, field.lake_type, column.lake_type)
-            only_field = column.required and len(parsed) == 1
-            typed = value if only_field else F.when(_has_field(field.name), value).otherwise(typed)
+            typed = value if column.certain else F.when(has_field(field.name), value).otherwise(typed)
         self.typed = typed
         self.refused = F.coalesce(
             F.lit(None).cast("string"),
             *(
                 F.coalesce(
                     each.refused,
-                    _cast_error(field.name, field.lake_type, _field_text(field.name), each.value, each.null),
+                    _cast_error(field.name, field.lake_type, field_text(field.name), each.value, each.null),
                 )
                 for field, each in zip(column.fields, parsed, strict=True)
             ),
@@ -164,27 +143,6 @@ def _cast_to_current(value: SparkColumn, written: str, current: str) -> SparkCol
     return value if written == current else value.cast(current)
 
 
-def _parsed(fields: Sequence[str]) -> SparkColumn:
-    """Return the JSON object in `_text` as a struct of texts, whose fields _field_text() returns."""
-    texts = ", ".join(f"`{name}` string" for name in fields)
-    named = ", ".join(f"`{_unique_name(name)}`: string" for name in fields)
-    return F.from_json("_text", texts, _STRICT).cast(f"struct<{named}>")
-
-
-def _field_text(name: str) -> SparkColumn:
-    return F.col("_fields").getField(_unique_name(name))
-
-
-def _unique_name(name: str) -> str:
-    """Return a name that differs from others by more than case: Spark ignores case in the names of struct fields."""
-    capitals = "".join(str(int(letter.isupper())) for letter in name)
-    return f"{name}#{capitals}" if "1" in capitals else name
-
-
-def _has_field(name: str) -> SparkColumn:
-    return F.array_contains("_keys", name)
-
-
 def _any(conditions: Sequence[SparkColumn]) -> SparkColumn:
     return reduce(or_, conditions, F.lit(False))
 
@@ -197,32 +155,3 @@ def _cast_error(
     text = F.substring(field_text, 1, _SHOWN_CHARACTERS)
     reason = F.concat(F.lit(f"Cannot read column {name}: '"), text, F.lit(f"' is not a valid {kind}"))
     return F.when(invalid if null is None else invalid & ~null, reason)
-
-
-def _field_errors(layout: RecordLayout) -> list[SparkColumn]:
-    """Return the reasons for missing fields, unknown fields, and two fields of one column."""
-    single = [column.fields[0].name for column in layout.columns if column.required and len(column.fields) == 1]
-    needed = F.array(*(F.lit(name) for name in [*single, *EVENT_FIELDS]))
-    renamed = [column for column in layout.columns if len(column.fields) > 1]
-    absent = [
-        F.when(~_any([_has_field(field.name) for field in column.fields]), F.lit(column.name))
-        for column in renamed
-        if column.required
-    ]
-    missing = F.array_except(needed, F.col("_keys"))
-    if absent:
-        missing = F.concat(missing, F.array_compact(F.array(*absent)))
-    extra = F.array_except(F.col("_keys"), F.array(*(F.lit(name) for name in sorted(layout.known_fields()))))
-    twice = [
-        F.when(
-            reduce(add, [_has_field(field.name).cast("int") for field in column.fields]) > 1,
-            F.lit(f"the record has more than one field for column {column.name}"),
-        )
-        for column in renamed
-    ]
-    return [
-        F.when(F.size(missing) > 0, F.concat(F.lit("fields are missing: "), F.concat_ws(", ", missing))),
-        F.when(F.size(extra) > 0, F.concat(F.lit(UNKNOWN_FIELDS), F.concat_ws(", ", extra))),
-        F.when(F.size("_keys") > F.size(F.array_distinct("_keys")), F.lit("the record has a field twice")),
-        *twice,
-    ]

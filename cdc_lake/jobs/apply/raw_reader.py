@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.manifest import LandedObject, Manifest
 from cdc_lake.contract.objects.store import ObjectStore, S3Location
+from cdc_lake.jobs.apply.record_fields import RecordParser
 
 RECORD_SCHEMA = "epoch int, object string, partition int, offset bigint, value binary"
 RECORD_ARROW_SCHEMA = pa.schema(
@@ -25,8 +26,8 @@ RECORD_ARROW_SCHEMA = pa.schema(
 _BATCH_ROWS = 10_000
 
 
-def read(spark: SparkSession, location: S3Location, manifests: Sequence[Manifest]) -> DataFrame:
-    """Return all records of the manifests' objects (RECORD_SCHEMA).
+def read(spark: SparkSession, location: S3Location, manifests: Sequence[Manifest], parser: RecordParser) -> DataFrame:
+    """Return all records of the manifests' objects (RECORD_SCHEMA), with the parsed columns.
 
     The job fails with ObjectDamagedError if an object is missing or differs from its manifest.
     """
@@ -34,12 +35,14 @@ def read(spark: SparkSession, location: S3Location, manifests: Sequence[Manifest
     slices = max(1, min(len(items), spark.sparkContext.defaultParallelism * 4))
     # Each Spark partition has one row, the number of its slice: distributing the items as rows would need another job.
     numbers = spark.range(0, slices, 1, slices)
-    return numbers.mapInArrow(_Reader(location, [items[number::slices] for number in range(slices)]), RECORD_SCHEMA)
+    reader = _Reader(location, parser, [items[number::slices] for number in range(slices)])
+    return numbers.mapInArrow(reader, f"{RECORD_SCHEMA}, {parser.schema}")
 
 
 @dataclass(frozen=True)
 class _Reader:
     location: S3Location
+    parser: RecordParser
     slices: Sequence[Sequence[tuple[int, LandedObject]]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -49,18 +52,15 @@ class _Reader:
                 for epoch, item in self.slices[number]:
                     yield from self._records(store, epoch, item)
 
-    @staticmethod
-    def _records(store: ObjectStore, epoch: int, item: LandedObject) -> Iterator[pa.RecordBatch]:
+    def _records(self, store: ObjectStore, epoch: int, item: LandedObject) -> Iterator[pa.RecordBatch]:
         records = list(raw_objects.records(store, item))
         for start in range(0, len(records), _BATCH_ROWS):
             part = records[start : start + _BATCH_ROWS]
-            yield pa.RecordBatch.from_arrays(
-                [
-                    pa.array([epoch] * len(part), pa.int32()),
-                    pa.array([item.key] * len(part), pa.string()),
-                    pa.array([item.partition] * len(part), pa.int32()),
-                    pa.array([offset for offset, _ in part], pa.int64()),
-                    pa.array([value for _, value in part], pa.binary()),
-                ],
-                schema=RECORD_ARROW_SCHEMA,
-            )
+            columns = [
+                pa.array([epoch] * len(part), pa.int32()),
+                pa.array([item.key] * len(part), pa.string()),
+                pa.array([item.partition] * len(part), pa.int32()),
+                pa.array([offset for offset, _ in part], pa.int64()),
+                pa.array([value for _, value in part], pa.binary()),
+            ]
+            yield self.parser.with_parsed(pa.RecordBatch.from_arrays(columns, schema=RECORD_ARROW_SCHEMA))

@@ -29,6 +29,7 @@ from cdc_lake.contract.table import lease, timeline
 from cdc_lake.jobs.apply import dead_letter_writer, raw_reader
 from cdc_lake.jobs.apply.decode import decode
 from cdc_lake.jobs.apply.fold import cached, fold
+from cdc_lake.jobs.apply.record_fields import RecordParser
 from cdc_lake.jobs.apply.schema_migration import Migration, migration
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.hudi import recovery
@@ -189,8 +190,8 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
             purged_to=None if applied is None else applied.purged_to,
             purged_before_ms=None if applied is None else applied.purged_before_ms,
         )
-        records = raw_reader.read(spark, spec.location, manifests)
         epochs = {manifest.epoch for manifest in manifests}
+        records = raw_reader.read(spark, spec.location, manifests, RecordParser.of(versions, epochs))
         decoded = decode(records, versions, spec.values, epochs)
         stored = partial(_stored, spark, spec, applied)
         with fold(decoded, spec.key, spec.partition_by, stored, applied) as folded:

@@ -22,6 +22,7 @@ from cdc_lake.contract.schema.value_rules import PLACEHOLDER, STRICT, ValueRules
 from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.jobs.apply.decode import OFFSET, PARTITION, REASON, UNAVAILABLE, VALUE, decode
+from cdc_lake.jobs.apply.record_fields import RecordParser
 from cdc_lake.jobs.landing.raw_formats import PLACE, REJECTED, TYPED, RecordFormat, Rejected
 
 KAFKA_COLUMNS = ("kafka_value", "key", "headers")
@@ -49,7 +50,7 @@ class TypedLanding:
 
 @dataclass(frozen=True)
 class AsJson:
-    """A function for mapInArrow: converts Kafka records to the columns that decode() reads, with the value as JSON.
+    """A function for mapInArrow: converts Kafka records to the columns that decode() reads, with JSON values.
 
     A record that cannot be stored has no value, and a reason in the column `unreadable`.
     """
@@ -57,6 +58,7 @@ class AsJson:
     epoch: int
     record_bytes: int
     registry: RegistryLocation | None
+    parser: RecordParser
     changes: TableTransforms | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -66,7 +68,7 @@ class AsJson:
         for batch in batches:
             found = [formats.convert(value) for value in batch.column("value").to_pylist()]
             count = len(found)
-            yield pa.RecordBatch.from_pydict(
+            records = pa.RecordBatch.from_pydict(
                 {
                     "epoch": pa.array([self.epoch] * count, pa.int32()),
                     "object": pa.array([""] * count, pa.string()),
@@ -83,6 +85,7 @@ class AsJson:
                     ),
                 }
             )
+            yield self.parser.with_parsed(records)
 
 
 def typed(
@@ -102,7 +105,10 @@ def typed(
     A record with a field that is in no captured version is rejected: the caller captures the schema after it has fixed
     the range of records to land.
     """
-    text = records.mapInArrow(AsJson(epoch, record_bytes, registry, changes), _TEXT_SCHEMA)
+    parser = RecordParser.of(versions, {epoch})
+    text = records.mapInArrow(
+        AsJson(epoch, record_bytes, registry, parser, changes), f"{_TEXT_SCHEMA}, {parser.schema}"
+    )
     decoded = decode(text, versions, landing.values, {epoch}, carried=(*KAFKA_COLUMNS, _UNREADABLE))
     added = []
     if landing.compression is not None:

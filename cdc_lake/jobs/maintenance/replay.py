@@ -30,6 +30,7 @@ from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
 from cdc_lake.jobs.apply import raw_reader
 from cdc_lake.jobs.apply.decode import OBJECT, REASON, decode
 from cdc_lake.jobs.apply.fold import cached, fold
+from cdc_lake.jobs.apply.record_fields import RecordParser, parse
 from cdc_lake.jobs.apply.schema_migration import migration
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
@@ -162,7 +163,9 @@ def _apply(
     failed = {letter.id: letter.reason for letter in letters if letter not in with_value}
     if not with_value:
         return None, failed
-    decoded = decode(_read(spark, spec, with_value), versions, table.values, {letter.epoch for letter in with_value})
+    epochs = {letter.epoch for letter in with_value}
+    records = parse(_read(spark, spec, with_value), RecordParser.of(versions, epochs))
+    decoded = decode(records, versions, table.values, epochs)
     current = max(letter.epoch for letter in letters)
     completion = Epochs(store, table.pipeline).completion(current)
     # Rows before the complete snapshot's position are left out: an interrupted snapshot may have read rows that were
@@ -184,7 +187,7 @@ def _apply(
 
 
 def _read(spark: SparkSession, spec: ReplaySpec, letters: Sequence[DeadLetter]) -> DataFrame:
-    """Return the letters' records in the format of raw_reader.read(), with the letter's id as the object."""
+    """Return the letters' records (raw_reader.RECORD_SCHEMA), with the letter's id as the object."""
     rows = [(letter.model_dump_json(),) for letter in letters]
     slices = max(1, min(len(rows), spark.sparkContext.defaultParallelism * 4))
     listed = spark.createDataFrame(rows, "letter string").repartition(slices)

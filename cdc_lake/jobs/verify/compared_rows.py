@@ -22,6 +22,7 @@ from cdc_lake.contract.source.schema_registry import RegistryLocation, readable_
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.jobs.apply import left_out_values, raw_reader, schema_migration, typed_reader
 from cdc_lake.jobs.apply.decode import REASON, decode
+from cdc_lake.jobs.apply.record_fields import RecordParser, parse
 from cdc_lake.jobs.landing import kafka_options
 from cdc_lake.jobs.verify import source_values
 from cdc_lake.jobs.verify.key_filter import filter_by_key
@@ -155,9 +156,9 @@ def raw_rows(
     manifests. Events that cannot be decoded have a NULL ORDER. They are not filtered out: Spark would evaluate the
     filter first and then parse the record again for each field, which was most of verify's work under load.
     """
-    records = filter_by_key(raw_reader.read(spark, spec.location, manifests), keys, spec.schema)
     epochs = {manifest.epoch for manifest in manifests}
-    rows = decode(records, spec.versions, spec.values, epochs)
+    records = raw_reader.read(spark, spec.location, manifests, RecordParser.of(spec.versions, epochs))
+    rows = decode(filter_by_key(records, keys, spec.schema), spec.versions, spec.values, epochs)
     if not all(version.whole_old_rows for version in spec.versions):
         key = [name.lower() for name in spec.schema.key]
         rows = left_out_values.resolve(rows, lambda: None if base is None else _stored(spark, spec, base), key)
@@ -167,7 +168,7 @@ def raw_rows(
 
 def later_keys(spark: SparkSession, spec: VerifySpec, later: KafkaRange) -> DataFrame:
     """Return the distinct keys of a topic's records; records without a readable key are skipped."""
-    records = topic_records(spark, later)
+    records = parse(topic_records(spark, later), RecordParser.of(spec.versions))
     rows = decode(records, spec.versions, spec.values)
     found = rows.select(
         *(

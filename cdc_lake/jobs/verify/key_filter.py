@@ -1,6 +1,6 @@
-"""Filter raw records by key before they are decoded, because decoding is expensive.
+"""Filter parsed records by key before they are decoded, because decoding is expensive.
 
-The key's fields are read from a record and compared as texts. This is correct only for types with one text per value,
+The key's fields are compared as texts. This is correct only for types with one text per value,
 so key columns of other types are ignored. A record whose key cannot be read (a column had another name, or the record
 is not JSON) is kept. The filter may keep too many records, but never too few: keys are matched exactly after decoding.
 """
@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema.captured_schema import TableSchema
+from cdc_lake.jobs.apply.record_fields import field_text
 
 _ONE_SPELLING = frozenset({"smallint", "integer", "bigint", "oid", "text", "character varying", "uuid"})
 
@@ -28,10 +29,8 @@ def filter_by_key(records: DataFrame, keys: DataFrame, schema: TableSchema) -> D
     if not fields:
         return records
     wanted = keys.select(*(F.col(name).cast("string").alias(f"_k_{name}") for name in fields)).distinct()
-    key_schema = ", ".join(f"`{field}` string" for field in fields.values())
-    marked = records.withColumn("_key", F.from_json(F.col("value").cast("string"), key_schema))
-    texts = {name: F.col("_key").getField(field) for name, field in fields.items()}
+    texts = {name: field_text(field) for name, field in fields.items()}
     same_key = reduce(and_, [texts[name] == F.col(f"_k_{name}") for name in fields])
     unreadable = reduce(or_, [text.isNull() for text in texts.values()])
-    joined = marked.join(F.broadcast(wanted.withColumn("_wanted", F.lit(True))), same_key, "left")
+    joined = records.join(F.broadcast(wanted.withColumn("_wanted", F.lit(True))), same_key, "left")
     return joined.where(F.col("_wanted") | unreadable).select(*records.columns)

@@ -78,7 +78,7 @@ AT_READING: list[tuple[bytes, str]] = [
     (_renamed(b'"id": 900', b'"id": {"a": 9}'), "Cannot read column id: '.*' is not a valid int"),
     (_renamed(b'"qty": 1', b'"qty": 9223372036854775808'), "Cannot read column qty: '.*' is not a valid bigint"),
     (_renamed(b'"qty": 1', b'"qty": true'), "Cannot read column qty: '.*' is not a valid bigint"),
-    (_renamed(b'"qty": 1', b'"qty": 1' + b"0" * 2000), "column qty: '.*' is not a valid bigint|not a JSON object"),
+    (_renamed(b'"qty": 1', b'"qty": 1' + b"0" * 2000), "column qty: '.*' is not a valid bigint"),
     (_renamed(b'"__lsn": 900', b'"__lsn": null'), "no __lsn"),
     (_renamed(b'"__lsn": 900', b'"__lsn": "0/15D6A28"'), "Cannot read column __lsn: '.*' is not a valid bigint"),
     (_renamed(b'"__table": "orders"', b'"__table": "or ders"'), "to table public.or ders, not to public.orders"),

@@ -20,6 +20,7 @@ from cdc_lake.contract.schema.captured_schema import Column, OmittedColumn, Tabl
 from cdc_lake.contract.schema.value_rules import PLACEHOLDER, STRICT, ValueRules
 from cdc_lake.contract.table.event_order import NO_LSN, Position, order_sql
 from cdc_lake.jobs.apply.decode import OFFSET, REASON, UNAVAILABLE, decode
+from cdc_lake.jobs.apply.record_fields import RecordParser, parse
 from cdc_lake_tests.helpers import debezium_json
 from cdc_lake_tests.integration.jobs.change_records import event
 from cdc_lake_tests.integration.jobs.engines import Engines
@@ -92,7 +93,8 @@ def decoded(
 ) -> list[dict[str, Any]]:
     """Return the decoded rows of records, in their order."""
     frame = spark.createDataFrame([(epoch, "o", 0, place, bytearray(one)) for place, one in enumerate(records)], RECORD)
-    rows = decode(frame, versions, rules)
+    parser = RecordParser.of([versions] if isinstance(versions, TableSchema) else versions)
+    rows = decode(parse(frame, parser), versions, rules)
     for name, kind in rows.dtypes:
         if kind in AS_NUMBERS:
             rows = rows.withColumn(name, F.expr(AS_NUMBERS[kind].format(f"`{name}`")))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from cdc_lake.contract.schema.captured_schema import Column, TableSchema
+from cdc_lake.jobs.apply.record_fields import TEXTS, RecordParser
 from cdc_lake.jobs.landing.typed_rows import AsJson
 
+SCHEMA = TableSchema(version=1, table="public.orders", columns=(Column(name="id", type="integer"),), key=("id",))
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
@@ -23,8 +26,9 @@ def test_rejected_records_alone_have_the_types_of_others(values: list[bytes | No
             "headers": pa.array([None] * count, HEADERS),
         }
     )
-    [found] = AsJson(0, 1000, None)([batch])
+    [found] = AsJson(0, 1000, None, RecordParser.of([SCHEMA]))([batch])
     assert found.schema.field("value").type == pa.binary()
     assert found.schema.field("unreadable").type == pa.string()
+    assert {field.type for field in found.schema.field(TEXTS).type} == {pa.string()}
     readable = found.column("value").to_pylist()
     assert [each is None for each in readable] == [each is not None for each in found.column("unreadable").to_pylist()]
