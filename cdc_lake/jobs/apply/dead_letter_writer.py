@@ -6,7 +6,7 @@ cannot be landed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,8 @@ from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.store import S3Location
-from cdc_lake.jobs.apply.decode import OBJECT, OFFSET, PARTITION, REASON, RECORD_COLUMNS, VALUE
+from cdc_lake.jobs.apply import raw_reader
+from cdc_lake.jobs.apply.decode import OBJECT, OFFSET, PARTITION, POSITION_COLUMNS, REASON, RECORD_COLUMNS, VALUE
 from cdc_lake.jobs.apply.record_fields import UNKNOWN_FIELDS
 
 if TYPE_CHECKING:
@@ -30,13 +31,12 @@ if TYPE_CHECKING:
 def of_batch(spark: SparkSession, bad: DataFrame, manifests: Sequence[Manifest], spec: UpsertSpec) -> list[DeadLetter]:
     """Store the values of a batch's unreadable records; return their dead letters, which the caller must put.
 
-    `bad` has RECORD_COLUMNS and REASON; all letters get the newest epoch. Raises SchemaUnexplainedError for an
+    `bad` has POSITION_COLUMNS and REASON; all letters get the newest epoch. Raises SchemaUnexplainedError for an
     unknown field, and TooManyDeadLettersError.
     """
     epoch = max(manifest.epoch for manifest in manifests)
     unreadable = _without_superseded(spark, bad, manifests).where(F.col(REASON).isNotNull())
-    position = (name for name in RECORD_COLUMNS if name != VALUE)  # values can be large: they stay on the executors
-    found = unreadable.select(*position, REASON).limit(spec.dead_letter_limit + 1).collect()
+    found = unreadable.limit(spec.dead_letter_limit + 1).collect()
     for row in found:
         if row[REASON].startswith(UNKNOWN_FIELDS) and spec.until is None:
             raise SchemaUnexplainedError(
@@ -50,7 +50,9 @@ def of_batch(spark: SparkSession, bad: DataFrame, manifests: Sequence[Manifest],
             f"partition {found[0][PARTITION]} at offset {found[0][OFFSET]}: {found[0][REASON]}. Nothing was applied. "
             "The cause is probably a wrong schema or connector setting, not single records."
         )
-    return _put_values(unreadable, spec.location, spec.pipeline, spec.topic, epoch) if found else []
+    if not found:
+        return []
+    return _put_values(_with_values(spark, unreadable, {row[OBJECT] for row in found}, manifests, spec), spec, epoch)
 
 
 def _without_superseded(spark: SparkSession, bad: DataFrame, manifests: Sequence[Manifest]) -> DataFrame:
@@ -65,13 +67,26 @@ def _without_superseded(spark: SparkSession, bad: DataFrame, manifests: Sequence
     return bad.join(spark.createDataFrame(superseded, f"{OBJECT} string"), OBJECT, "left_anti")
 
 
-def _put_values(records: DataFrame, location: S3Location, pipeline: str, topic: str, epoch: int) -> list[DeadLetter]:
+def _with_values(
+    spark: SparkSession, bad: DataFrame, objects: Set[str], manifests: Sequence[Manifest], spec: UpsertSpec
+) -> DataFrame:
+    """Return these records with their values, which are read again from `objects`."""
+    read = [
+        manifest.model_copy(update={"objects": tuple(item for item in manifest.objects if item.key in objects)})
+        for manifest in manifests
+    ]
+    records = raw_reader.read(spark, spec.location, read, parser=None)
+    values = records.select(*(F.col(name.removeprefix("__")).alias(name) for name in RECORD_COLUMNS))
+    return bad.join(values, [*POSITION_COLUMNS])
+
+
+def _put_values(records: DataFrame, spec: UpsertSpec, epoch: int) -> list[DeadLetter]:
     """Store the values of unreadable records of one epoch; return their dead letters, which the caller must put.
 
     `records` has RECORD_COLUMNS and REASON.
     """
     written = records.select(*RECORD_COLUMNS, REASON).mapInArrow(
-        _ValueWriter(location, pipeline, topic, epoch), "letter string"
+        _ValueWriter(spec.location, spec.pipeline, spec.topic, epoch), "letter string"
     )
     return [DeadLetter.model_validate_json(row["letter"]) for row in written.collect()]
 

@@ -20,7 +20,9 @@ from cdc_lake.jobs.apply.record_fields import TEXTS, UNREADABLE, field_text, has
 # No captured column begins with "__" (contract/schema/captured_schema.py).
 REASON = "__reason"
 UNAVAILABLE = "__unavailable"
-OBJECT, PARTITION, OFFSET, VALUE = RECORD_COLUMNS = ("__object", "__partition", "__offset", "__value")
+OBJECT, PARTITION, OFFSET = POSITION_COLUMNS = ("__object", "__partition", "__offset")
+VALUE = "__value"
+RECORD_COLUMNS = (*POSITION_COLUMNS, VALUE)
 """The columns of raw_reader, under names that no source column has."""
 _SHOWN_CHARACTERS = 100
 

@@ -26,8 +26,10 @@ RECORD_ARROW_SCHEMA = pa.schema(
 _BATCH_ROWS = 10_000
 
 
-def read(spark: SparkSession, location: S3Location, manifests: Sequence[Manifest], parser: RecordParser) -> DataFrame:
-    """Return all records of the manifests' objects (RECORD_SCHEMA), with the parsed columns.
+def read(
+    spark: SparkSession, location: S3Location, manifests: Sequence[Manifest], parser: RecordParser | None
+) -> DataFrame:
+    """Return all records of the manifests' objects (RECORD_SCHEMA), and the parser's columns.
 
     The job fails with ObjectDamagedError if an object is missing or differs from its manifest.
     """
@@ -36,13 +38,13 @@ def read(spark: SparkSession, location: S3Location, manifests: Sequence[Manifest
     # Each Spark partition has one row, the number of its slice: distributing the items as rows would need another job.
     numbers = spark.range(0, slices, 1, slices)
     reader = _Reader(location, parser, [items[number::slices] for number in range(slices)])
-    return numbers.mapInArrow(reader, f"{RECORD_SCHEMA}, {parser.schema}")
+    return numbers.mapInArrow(reader, RECORD_SCHEMA if parser is None else f"{RECORD_SCHEMA}, {parser.schema}")
 
 
 @dataclass(frozen=True)
 class _Reader:
     location: S3Location
-    parser: RecordParser
+    parser: RecordParser | None
     slices: Sequence[Sequence[tuple[int, LandedObject]]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -63,4 +65,5 @@ class _Reader:
                 pa.array([offset for offset, _ in part], pa.int64()),
                 pa.array([value for _, value in part], pa.binary()),
             ]
-            yield self.parser.with_parsed(pa.RecordBatch.from_arrays(columns, schema=RECORD_ARROW_SCHEMA))
+            found = pa.RecordBatch.from_arrays(columns, schema=RECORD_ARROW_SCHEMA)
+            yield found if self.parser is None else self.parser.with_parsed(found)
