@@ -166,7 +166,7 @@ def test_partitioned_objects_and_json(new_pipeline: NewPipeline) -> None:
 
     # JSON cannot show the difference between a missing field and NULL.
     pipeline.execute("alter table places add column m int default 5; insert into places (id, active) values (99, true)")
-    with pytest.raises(ContractError, match=r"Cannot add column m to placed\.places: it may be NULL"):
+    with pytest.raises(ContractError, match=r"Cannot (add|capture) column m (to|of) placed\.places.* may be NULL"):
         pipeline.land_and_apply()
 
 
