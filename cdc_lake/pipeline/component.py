@@ -70,7 +70,7 @@ def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Defi
     """Return the definitions of one pipeline."""
     checks = all_checks.build(flow)
     jobs = Jobs(flow, checks)
-    required = tiers.of_content(checks)
+    required = tiers.correctness(checks)
     datasets, dashboards = upstream_of("dataset", required), upstream_of("dashboard", required)
     capture = (polled.source, polled.topic) if flow.polled else (source, topic)
     assets = [stage.build(table) for table in flow.tables for stage in (*capture, raw)]

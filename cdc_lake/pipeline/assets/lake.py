@@ -12,12 +12,11 @@ import dagster as dg
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table.timeline import Commit, write_amplification
-from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline import step_priority, table_progress
 from cdc_lake.pipeline.assets import catalog_tables, parquet_lake, standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.flow import SPARK_POOL, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply, snapshot_sweep
 from cdc_lake.pipeline.operations.land_and_apply import Applied
@@ -47,7 +46,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         owners=flow.spec.owners,
         tags=table.tags("lake"),
         pool=SPARK_POOL if table.is_hudi else None,
-        op_tags=tiers.FIRST,
+        op_tags=step_priority.LAKE,
         freshness_policy=flow.freshness_policy,
         metadata={"dagster/table_name": f"{catalog}.{table.catalog_table}"},
     )

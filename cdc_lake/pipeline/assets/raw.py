@@ -8,12 +8,11 @@ from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.sent_columns import sent_columns
 from cdc_lake.jobs.adoption.adopt import AdoptReport
-from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline import step_priority, table_progress
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns, warm
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.flow import SPARK_POOL, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.operations.land_and_apply import Landed
@@ -39,7 +38,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         owners=flow.spec.owners,
         tags=table.tags("raw"),
         pool=SPARK_POOL,
-        op_tags=tiers.RAW,
+        op_tags=step_priority.RAW,
         freshness_policy=flow.freshness_policy,
     )
     def raw_asset(

@@ -14,10 +14,9 @@ from cdc_lake.contract.schema.sent_columns import sent_columns
 from cdc_lake.contract.source import stream_progress
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs, Start
 from cdc_lake.contract.table import lease
-from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline import step_priority, table_progress
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.connector_config import connector_config, with_incremental_snapshots
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import table_joins
@@ -46,7 +45,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         group_name=flow.name,
         owners=flow.spec.owners,
         tags=table.tags("topic"),
-        op_tags=tiers.STREAM,
+        op_tags=step_priority.STREAM,
         freshness_policy=flow.freshness_policy,
         metadata={"dagster/table_name": table.topic},
     )

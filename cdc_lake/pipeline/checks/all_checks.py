@@ -3,7 +3,7 @@
 import dagster as dg
 
 from cdc_lake.pipeline.checks import dataset, lake, polling, raw, replica_identity, source, topic, watermark
-from cdc_lake.pipeline.checks.light import LightCheck
+from cdc_lake.pipeline.checks.light_check import LightCheck
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.table_flow import TableFlow
 

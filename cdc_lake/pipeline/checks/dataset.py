@@ -10,7 +10,7 @@ from psycopg2 import sql as pg
 
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.jobs.apply import upsert
-from cdc_lake.pipeline import lake_commit, table_progress
+from cdc_lake.pipeline import lake_commit, step_priority, table_progress
 from cdc_lake.pipeline.assets.dataset import exact, totals
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
@@ -39,7 +39,7 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
         name="totals_equal_source",
         description=f"The row count and sums of {name} equal those of {name}.source.sql on the source.",
         metadata={**tiers.SCHEDULED, "sql": dg.MetadataValue.md(f"```sql\n{query}\n```")},
-        op_tags=tiers.FIRST,
+        op_tags=step_priority.LAKE,
     )
     def totals_equal_source(
         postgres: Postgres,

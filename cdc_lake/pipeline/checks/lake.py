@@ -7,6 +7,7 @@ import dagster as dg
 from cdc_lake.contract.table import pending_counts
 from cdc_lake.contract.table.file_slices import SMALL_BYTES
 from cdc_lake.jobs.verify import VerifyReport
+from cdc_lake.pipeline import step_priority
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns
 from cdc_lake.pipeline.bucket_location import location
@@ -34,7 +35,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         asset=asset,
         description=f"No two rows of {table.database}.{table.catalog_table} have the same key.",
         metadata=tiers.SCHEDULED,
-        op_tags=tiers.FIRST,
+        op_tags=step_priority.LAKE,
     )
     def keys_unique(athena: Athena) -> dg.AssetCheckResult:
         key = ", ".join(f'"{name}"' for name in table.spec.key)
@@ -55,7 +56,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
             "`cdc-lake verify` waits for the lake and compares all keys."
         ),
         metadata=tiers.SCHEDULED,
-        op_tags=tiers.FIRST,
+        op_tags=step_priority.LAKE,
         pool=VERIFY_POOL,
     )
     def equals_source(
@@ -98,7 +99,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         description="All live files of the table exist. Warns if their mean size is below 1 MB, unless no "
         "partition has more than one; `cdc-lake cluster` merges them.",
         metadata=tiers.SCHEDULED,
-        op_tags=tiers.FIRST,
+        op_tags=step_priority.LAKE,
     )
     def file_sizes_healthy(athena: Athena, store: ObjectStore) -> dg.AssetCheckResult:
         sql = f'SELECT DISTINCT "_hoodie_file_name" FROM {entry}'  # noqa: S608 - checked identifiers

@@ -7,7 +7,7 @@ import dagster as dg
 from cdc_lake.contract.objects.object_names import ObjectName, topic_prefix
 from cdc_lake.contract.objects.store import ObjectStore as Bucket
 from cdc_lake.contract.schema import captured_schema
-from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline import step_priority, table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.parquet_target import raw_table
@@ -25,7 +25,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         asset=table.key("lake"),
         description=f"{table.database}.{table.catalog_table} has the columns of the newest captured schema, and "
         f"{table.view} exists.",
-        op_tags=tiers.FIRST,
+        op_tags=step_priority.LAKE,
     )
     def columns_registered(store: ObjectStore, glue: GlueCatalog) -> dg.AssetCheckResult:
         schema = captured_schema.latest(location(store).store(), table.pipeline.name, table.source_table)
@@ -47,7 +47,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         description=f"Every object that {table.database}.{table.catalog_table} reads is listed in a manifest. The next "
         "landing deletes objects that a killed landing left; one that lost its lease can leave others.",
         metadata=tiers.DAILY,
-        op_tags=tiers.FIRST,
+        op_tags=step_priority.LAKE,
     )
     def objects_listed(store: ObjectStore) -> dg.AssetCheckResult:
         bucket = location(store).store()

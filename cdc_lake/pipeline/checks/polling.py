@@ -3,9 +3,10 @@
 import dagster as dg
 
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.pipeline import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.checks.light import LightCheck, light_check
+from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
 from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
@@ -30,7 +31,7 @@ def light(table: TableFlow) -> list[LightCheck]:
             "table."
         ),
         metadata=tiers.LATENESS,
-        op_tags=tiers.STREAM,
+        op_tags=step_priority.STREAM,
     )
     def polled_column_indexed(postgres: Postgres) -> dg.AssetCheckResult:
         schema, database = flow.spec.source.schema_, flow.source_postgres(postgres)
@@ -49,7 +50,7 @@ def light(table: TableFlow) -> list[LightCheck]:
             "transaction that commits late."
         ),
         metadata=tiers.LATENESS,
-        op_tags=tiers.STREAM,
+        op_tags=step_priority.STREAM,
     )
     def transactions_visible(postgres: Postgres) -> dg.AssetCheckResult:
         found = flow.source_postgres(postgres).transactions_bound()
@@ -72,7 +73,7 @@ def _polls_whole(table: TableFlow) -> dg.AssetChecksDefinition:
         asset=table.key("topic"),
         description="The topic is the one of all polls, and the server is that of the current epoch.",
         blocking=True,
-        op_tags=tiers.STREAM,
+        op_tags=step_priority.STREAM,
     )
     def polls_whole(postgres: Postgres, kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
         bucket = location(store).store()

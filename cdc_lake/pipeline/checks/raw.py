@@ -8,11 +8,11 @@ import dagster as dg
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.chain import Chain
-from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline import step_priority, table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import chain_verification, tiers
 from cdc_lake.pipeline.checks.chain_verification import Verified
-from cdc_lake.pipeline.checks.light import LightCheck, light_check
+from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
 from cdc_lake.pipeline.operations.small_landings import FEW_OFFSETS
 from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake.pipeline.table_flow import TableFlow
@@ -63,7 +63,7 @@ def _of_landings(table: TableFlow) -> list[LightCheck]:
             "Every manifest after the last verified one starts where the previous one ended, and its objects exist."
         ),
         blocking=True,
-        op_tags=tiers.RAW,
+        op_tags=step_priority.RAW,
     )
     def manifests_contiguous(store: ObjectStore) -> dg.AssetCheckResult:
         return _verified(table, store, chain_verification.verify_new)
@@ -74,7 +74,7 @@ def _of_landings(table: TableFlow) -> list[LightCheck]:
             f"At most {waiting} offsets of {table.topic} are not landed, and no record expired before it was landed."
         ),
         blocking=True,
-        op_tags=tiers.RAW,
+        op_tags=step_priority.RAW,
     )
     def landed_to_the_end(kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
         # Read the chain before the topic, so that it never appears to be ahead of the topic.

@@ -5,8 +5,8 @@ A table with a generated column that is not published must have the identity DEF
 
 import dagster as dg
 
-from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.checks.light import LightCheck, light_check
+from cdc_lake.pipeline import step_priority
+from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
 from cdc_lake.pipeline.source_health.omitted_columns import replica_identity
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.postgres.resource import Postgres
@@ -21,7 +21,7 @@ def light(table: TableFlow) -> list[LightCheck]:
         description=f"The replica identity of {table.source_table} is FULL: change events contain the whole row. If a "
         "generated column is not published, it is DEFAULT: PostgreSQL 18 would reject UPDATE and DELETE otherwise.",
         blocking=True,
-        op_tags=tiers.STREAM,
+        op_tags=step_priority.STREAM,
     )
     def replica_identity_full(postgres: Postgres) -> dg.AssetCheckResult:
         source = flow.source_postgres(postgres)

@@ -4,8 +4,9 @@ from pathlib import PurePath
 
 import dagster as dg
 
+from cdc_lake.pipeline import step_priority
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.checks.light import LightCheck, light_check
+from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.postgres.resource import Postgres
@@ -27,7 +28,7 @@ def _check(flow: Flow, file: str) -> dg.AssetChecksDefinition:
         name=PurePath(file).stem,
         description=f"{file} returns no row from the source.",
         metadata={**tiers.SCHEDULED, "sql": dg.MetadataValue.md(f"```sql\n{sql}\n```")},
-        op_tags=tiers.FIRST,
+        op_tags=step_priority.LAKE,
     )
     def no_rows(postgres: Postgres) -> dg.AssetCheckResult:
         with flow.source_postgres(postgres).connect() as connection, connection.cursor() as cursor:
@@ -50,7 +51,7 @@ def light(table: TableFlow) -> list[LightCheck]:
         asset=table.key("source"),
         description="A trigger on the table and its partitions rejects TRUNCATE, which would write no change events.",
         blocking=True,
-        op_tags=tiers.STREAM,
+        op_tags=step_priority.STREAM,
     )
     def truncate_refused(postgres: Postgres) -> dg.AssetCheckResult:
         found = flow.source_postgres(postgres).truncatable(flow.spec.source.schema_, table.name)

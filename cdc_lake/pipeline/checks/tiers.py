@@ -1,7 +1,8 @@
 """The tiers of asset checks (docs/decisions/0032): which run with each materialisation, and which on a schedule.
 
-A check without a mark is light: its cost is proportional to the new data, and it runs with each materialisation. Marks
-are metadata of the check, so that the UI shows them: `@dg.asset_check(..., metadata=tiers.SCHEDULED)`.
+A check without one of these labels is light: its cost is proportional to the new data, and it runs with each
+materialisation. Labels are metadata of the check, so that the UI shows them:
+`@dg.asset_check(..., metadata=tiers.SCHEDULED)`.
 """
 
 from __future__ import annotations
@@ -10,24 +11,18 @@ from collections.abc import Iterable, Mapping
 
 import dagster as dg
 
-_TIER, JUDGES = "tier", "judges"
+_TIER = "tier"
+FAILURE_MEANS = "judges"
+"""The metadata label of what a failure means; a check without it is about the correctness of data."""
 _LIGHT = "light"
 
 SCHEDULED: Mapping[str, str] = {_TIER: "scheduled"}
 """Marks a check that reads a whole table: it runs every `checks.verify_every`, and on request."""
 DAILY: Mapping[str, str] = {_TIER: "daily"}
 """Marks a check that reads the whole history: it runs once a day, and on request."""
-LATENESS: Mapping[str, str] = {JUDGES: "lateness"}
+LATENESS: Mapping[str, str] = {FAILURE_MEANS: "lateness"}
 """Marks a check, or one result of a check, whose failure does not mean that data are wrong, but that they are late or
 could not be compared. Datasets are built nevertheless."""
-STREAM: Mapping[str, str] = {"dagster/priority": "3"}
-"""Tags of the ops of source and topic and of the checks that block raw: they run before any table is landed, so that
-all tables are landed at once (assets/parallel_tables.py)."""
-RAW: Mapping[str, str] = {"dagster/priority": "2"}
-"""Tags of the ops of raw and of the checks that block the lake: they run before any table is applied."""
-FIRST: Mapping[str, str] = {"dagster/priority": "1"}
-"""Tags of an op that runs before other ready ops: nonblocking checks run before the assets downstream, and lake tables
-run before the nonblocking checks of raw."""
 
 
 def light(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckKey]:
@@ -45,9 +40,9 @@ def daily(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckKey]:
     return _keys(checks, DAILY[_TIER])
 
 
-def of_content(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckKey]:
+def correctness(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckKey]:
     """Return the checks, of any tier, whose failure means that data are wrong."""
-    return [spec.key for spec in _specs(checks) if spec.metadata.get(JUDGES) != LATENESS[JUDGES]]
+    return [spec.key for spec in _specs(checks) if spec.metadata.get(FAILURE_MEANS) != LATENESS[FAILURE_MEANS]]
 
 
 def _keys(checks: Iterable[dg.AssetChecksDefinition], tier: str) -> list[dg.AssetCheckKey]:

@@ -3,9 +3,10 @@
 import dagster as dg
 
 from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.pipeline import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.checks.light import LightCheck, light_check
+from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import Connectors
@@ -112,7 +113,7 @@ def _stream_whole(table: TableFlow) -> dg.AssetChecksDefinition:
             "current epoch, and no heartbeat is missing."
         ),
         blocking=True,
-        op_tags=tiers.STREAM,
+        op_tags=step_priority.STREAM,
     )
     def stream_whole(
         postgres: Postgres, kafka: Kafka, connect: dg.ResourceParam[Connectors], store: ObjectStore

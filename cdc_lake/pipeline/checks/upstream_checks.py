@@ -54,8 +54,8 @@ def _fault(instance: dg.DagsterInstance, key: dg.AssetCheckKey, since: float) ->
     if found is None or found[0].passed or found[0].severity != dg.AssetCheckSeverity.ERROR:
         return ""
     evaluation, at = found
-    mark = evaluation.metadata.get(tiers.JUDGES)
-    if at < since or (mark is not None and mark.value == tiers.LATENESS[tiers.JUDGES]):
+    mark = evaluation.metadata.get(tiers.FAILURE_MEANS)
+    if at < since or (mark is not None and mark.value == tiers.LATENESS[tiers.FAILURE_MEANS]):
         return ""
     asset = "/".join(key.asset_key.path)
     description = f" ({evaluation.description})" if evaluation.description else ""

@@ -14,7 +14,7 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.checks.light import LightCheck, light_check
+from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
 from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake.pipeline.spec.field_types import seconds
 from cdc_lake.pipeline.table_flow import TableFlow

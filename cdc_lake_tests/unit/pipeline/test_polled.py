@@ -183,7 +183,7 @@ def test_source_and_topic_are_materialised(polled: Polled, instance: dg.DagsterI
 def test_a_missing_index_is_reported_with_its_remedy(polled: Polled) -> None:
     polled.postgres.drop_index()
     [check] = [each for each in all_checks.light(polled.orders) if each.key.name == "polled_column_indexed"]
-    found = check.find(postgres=polled.postgres)
+    found = check.evaluate(postgres=polled.postgres)
     assert not found.passed
     assert found.metadata["remedy"].value == 'CREATE INDEX CONCURRENTLY ON "sales"."orders" ("changed")'
 
@@ -290,7 +290,7 @@ def test_the_watermark_is_fresh_while_an_idle_source_is_polled(
     polled.postgres.set_clock(datetime.now(UTC) - timedelta(minutes=minutes))  # the last poll was then
     assert isinstance(tick(polled, instance), dg.SkipReason)
     [check, *_] = [each for each in all_checks.light(polled.orders) if each.key.name == "watermark_fresh"]
-    assert check.find(kafka=polled.kafka, store=polled.store).passed is fresh
+    assert check.evaluate(kafka=polled.kafka, store=polled.store).passed is fresh
 
 
 def tick(polled: Polled, instance: dg.DagsterInstance) -> dg.SensorResult | dg.SkipReason:

@@ -47,7 +47,7 @@ def seconds(found: Marks) -> dict[str, float | None]:
 def fresh(shop: Shop) -> dict[str, bool]:
     """Return whether the watermark check of each stage of the orders passes."""
     checks = watermark.light(shop.orders)
-    return {each.key.asset_key.path[1]: each.find(kafka=shop.kafka, store=shop.store).passed for each in checks}
+    return {each.key.asset_key.path[1]: each.evaluate(kafka=shop.kafka, store=shop.store).passed for each in checks}
 
 
 def two_orders(shop: Shop) -> float:

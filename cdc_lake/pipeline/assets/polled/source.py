@@ -3,10 +3,10 @@
 import dagster as dg
 
 from cdc_lake.contract import failpoints
+from cdc_lake.pipeline import step_priority
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import warm
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.source_health import omitted_columns, polled_source, schema_capture, transformed_columns
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.object_store import ObjectStore
@@ -32,7 +32,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         group_name=flow.name,
         owners=flow.spec.owners,
         tags=table.tags("source"),
-        op_tags=tiers.STREAM,
+        op_tags=step_priority.STREAM,
         freshness_policy=flow.freshness_policy,
         metadata={
             "dagster/table_name": f"{source.database}.{source.schema_}.{table.polled_table}",

@@ -3,12 +3,12 @@
 import dagster as dg
 
 from cdc_lake.contract.schema.sent_columns import sent_columns
+from cdc_lake.pipeline import step_priority
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.job_metadata import JobRuns, warm
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.assets.topic import count_records
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.flow import SPARK_POOL
 from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.operations.polling import Polled
@@ -37,7 +37,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         owners=flow.spec.owners,
         tags=table.tags("topic"),
         pool=SPARK_POOL,
-        op_tags=tiers.STREAM,
+        op_tags=step_priority.STREAM,
         freshness_policy=flow.freshness_policy,
         metadata={"dagster/table_name": table.topic},
     )

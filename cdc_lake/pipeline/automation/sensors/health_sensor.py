@@ -19,7 +19,7 @@ from cdc_lake.pipeline.automation import pipeline_metrics
 from cdc_lake.pipeline.automation.sensors.examination import NotExamined, examine
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import all_checks, tiers
-from cdc_lake.pipeline.checks.light import LightCheck
+from cdc_lake.pipeline.checks.light_check import LightCheck
 from cdc_lake.pipeline.flow import Flow
 from resources.aws.metrics import Metrics
 from resources.connect.connector_interface import Connectors
@@ -143,7 +143,7 @@ def _evaluated(
     """
 
     def find(check: LightCheck) -> dg.AssetCheckResult:
-        return check.find(**{name: resources[name] for name in inspect.signature(check.find).parameters})
+        return check.evaluate(**{name: resources[name] for name in inspect.signature(check.evaluate).parameters})
 
     results = {}
     for check, found in zip(checks, examine(checks, find), strict=True):

@@ -141,7 +141,7 @@ def test_the_message_contains_the_description_of_the_check(
 
 
 def test_checks_of_a_dataset_block_only_its_dashboards(shop: Shop) -> None:
-    checks = tiers.of_content(all_checks.build(shop.flow))
+    checks = tiers.correctness(all_checks.build(shop.flow))
     totals = dg.AssetCheckKey(shop.flow.key("dataset", "totals"), "totals_equal_source")
     assert totals in upstream_of("dashboard", checks)
     assert totals not in upstream_of("dataset", checks)

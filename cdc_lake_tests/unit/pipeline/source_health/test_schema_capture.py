@@ -258,9 +258,9 @@ def test_dates_before_the_year_one_are_rejected(shop: Shop) -> None:
 
 def test_replica_identity_full_is_required(shop: Shop) -> None:
     (check,) = replica_identity.light(shop.orders)
-    assert not check.find(postgres=shop.postgres).passed
+    assert not check.evaluate(postgres=shop.postgres).passed
     shop.postgres.set_replica_identity(*ORDERS, "full")
-    assert check.find(postgres=shop.postgres).passed
+    assert check.evaluate(postgres=shop.postgres).passed
 
 
 def test_an_unpublished_generated_column_requires_the_replica_identity_default(shop: Shop) -> None:
@@ -268,13 +268,13 @@ def test_an_unpublished_generated_column_requires_the_replica_identity_default(s
     (check,) = replica_identity.light(shop.orders)
     for virtual in (False, True):
         shop.postgres.has(*ORDERS, columns(shop, replace(MORE, generated=True, virtual=virtual)), ("order_id",))
-        assert check.find(postgres=shop.postgres).passed
+        assert check.evaluate(postgres=shop.postgres).passed
         shop.postgres.set_replica_identity(*ORDERS, "full")
-        assert not check.find(postgres=shop.postgres).passed
+        assert not check.evaluate(postgres=shop.postgres).passed
         shop.postgres.set_replica_identity(*ORDERS, "default")
         found = schema_capture.capture(excluding(shop, "more"), shop.source, shop.bucket).schema
         assert (found.omitted[0].excluded, found.whole_old_rows) == (True, False)
         shop.postgres.has(*ORDERS, shop.postgres.columns(*ORDERS)[:-1], ("order_id",))
     shop.postgres.has(*ORDERS, columns(shop, replace(MORE, generated=True)), ("order_id",))
     shop.postgres.publish_generated()
-    assert not check.find(postgres=shop.postgres).passed
+    assert not check.evaluate(postgres=shop.postgres).passed

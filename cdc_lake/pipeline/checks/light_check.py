@@ -11,7 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-Find = Callable[..., dg.AssetCheckResult]
+Evaluate = Callable[..., dg.AssetCheckResult]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class LightCheck:
     """A check's definition and its function, whose parameters are named after the resources that it uses."""
 
     definition: dg.AssetChecksDefinition
-    find: Find
+    evaluate: Evaluate
 
     @property
     def key(self) -> dg.AssetCheckKey:
@@ -27,10 +27,10 @@ class LightCheck:
         return self.definition.check_key
 
 
-def light_check(**options: Any) -> Callable[[Find], LightCheck]:  # noqa: ANN401 - those of asset_check
+def light_check(**options: Any) -> Callable[[Evaluate], LightCheck]:  # noqa: ANN401 - those of asset_check
     """Decorate the function of a check that can run without a Dagster run; the options are those of `asset_check`."""
 
-    def decorate(find: Find) -> LightCheck:
-        return LightCheck(dg.asset_check(**options)(find), find)
+    def decorate(evaluate: Evaluate) -> LightCheck:
+        return LightCheck(dg.asset_check(**options)(evaluate), evaluate)
 
     return decorate
