@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.lineage import lineage
 
 
-def of(
+def query_lineage(
     sql: str, columns: Iterable[str], sources: Mapping[str, tuple[dg.AssetKey, Sequence[str]]]
 ) -> dg.TableColumnLineage:
     """Return the lineage of a query's columns.

@@ -63,7 +63,7 @@ def build(flow: Flow, file: str, checks: Sequence[dg.AssetCheckKey] = ()) -> dg.
                 "changes": published.changes,
                 dataset_refresh.COMMITS: dg.MetadataValue.json(commits),
                 **published.metadata,
-                **standard_metadata.scanned(athena),
+                **standard_metadata.athena_usage(athena),
             }
         )
 

@@ -73,11 +73,11 @@ def build(flow: Flow, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey]
         ]
         if dataset.table:
             refined = RefinedTable(flow, dataset, sql, athena, glue, bucket, store.bucket)
-            made_of = _digest((sql, dataset.partition_by, table_columns, commits))
-            changes = _refine(refined, made_of, f"dagster run {context.run.run_id}")
+            inputs = _digest((sql, dataset.partition_by, table_columns, commits))
+            changes = _refine(refined, inputs, f"dagster run {context.run.run_id}")
         else:
-            made_of = _digest((sql, table_columns))
-            changes = _create_view(flow, name, sql, made_of, athena, glue, bucket)
+            inputs = _digest((sql, table_columns))
+            changes = _create_view(flow, name, sql, inputs, athena, glue, bucket)
         columns = _columns(athena, catalog, name)
         found = totals(athena, catalog, name, columns)
         upstream = {
@@ -89,16 +89,18 @@ def build(flow: Flow, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey]
             metadata={
                 "dagster/row_count": int(found.rows[0][0]),
                 "dagster/column_schema": standard_metadata.schema(columns),
-                "dagster/column_lineage": column_lineage.of(sql, (column for column, _ in columns), upstream),
+                "dagster/column_lineage": column_lineage.query_lineage(
+                    sql, (column for column, _ in columns), upstream
+                ),
                 "sql_version": version,
-                "made_of": made_of,
+                "made_of": inputs,
                 dataset_refresh.COMMITS: dg.MetadataValue.json(commits),
                 **standard_metadata.values(changes),
                 **{
                     f"total_{column}": float(value or 0)
                     for (column, _), value in zip(found.columns[1:], found.rows[0][1:], strict=True)
                 },
-                **standard_metadata.scanned(athena),
+                **standard_metadata.athena_usage(athena),
             }
         )
 
@@ -110,22 +112,25 @@ def _digest(parts: object) -> str:
 
 
 def _create_view(
-    flow: Flow, name: str, sql: str, made_of: str, athena: Athena, glue: GlueCatalog, bucket: Bucket
+    flow: Flow, name: str, sql: str, inputs: str, athena: Athena, glue: GlueCatalog, bucket: Bucket
 ) -> dict[str, str | int | float]:
-    """Create the view unless it is current; return what changed."""
+    """Create the view unless it is current; return what changed. `inputs` is the digest of its SQL and tables."""
     state_key = object_names.stage_state_key(flow.name, "dataset", name)
     stored = stage_state.read(bucket, state_key).get("made_of")
-    if stored == made_of and glue.get_table(flow.catalog, name) is not None:
+    if stored == inputs and glue.get_table(flow.catalog, name) is not None:
         return {"changes": standard_metadata.UNCHANGED}
     failpoints.reached("dataset.before_view")
     athena.execute(f'CREATE OR REPLACE VIEW "{flow.catalog}"."{name}" AS {sql}')
     failpoints.reached("dataset.after_view")
-    stage_state.write(bucket, state_key, {"made_of": made_of})
+    stage_state.write(bucket, state_key, {"made_of": inputs})
     return {"changes": f"view {flow.catalog}.{name} created"}
 
 
-def _refine(refined: RefinedTable, made_of: str, owner: str) -> dict[str, str | int | float]:
-    """Build the refined table unless it is current, and delete earlier builds; return what changed."""
+def _refine(refined: RefinedTable, inputs: str, owner: str) -> dict[str, str | int | float]:
+    """Build the refined table unless it is current, and delete earlier builds; return what changed.
+
+    `inputs` is the digest of its SQL, its tables and their commits.
+    """
     pipeline, name = refined.flow.name, refined.dataset.name
     state_key = object_names.stage_state_key(pipeline, "dataset", name)
     with lease.held(refined.store, object_names.dataset_lease_key(pipeline, name), owner) as held:
@@ -133,7 +138,7 @@ def _refine(refined: RefinedTable, made_of: str, owner: str) -> dict[str, str | 
         current = str(stored.get("build", ""))
         view = refined.glue.get_table(refined.flow.catalog, name)
         changes: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED}
-        if stored.get("made_of") != made_of or view is None or not refined.exists(current):
+        if stored.get("made_of") != inputs or view is None or not refined.exists(current):
             done = refined.build(held.check)
             current = done.id
             changes = {
@@ -143,7 +148,7 @@ def _refine(refined: RefinedTable, made_of: str, owner: str) -> dict[str, str | 
                 "partitions": done.partitions,
             }
         seen = refined.delete_earlier(current, stored.get("seen", {}))
-        stage_state.write(refined.store, state_key, {"made_of": made_of, "build": current, "seen": seen})
+        stage_state.write(refined.store, state_key, {"made_of": inputs, "build": current, "seen": seen})
     return changes
 
 
@@ -193,7 +198,7 @@ def totals(athena: Athena, catalog: str, name: str, columns: Sequence[tuple[str,
     return athena.query(f'SELECT count(*) AS "rows"{", " + sums if sums else ""} FROM "{catalog}"."{name}"')  # noqa: S608
 
 
-def exact(value: object) -> Decimal:
+def as_decimal(value: object) -> Decimal:
     """Return a total as a decimal; NULL, the sum of no rows, becomes 0."""
     return Decimal(str(value or 0))
 

@@ -14,7 +14,7 @@ from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table.timeline import Commit, write_amplification
 from cdc_lake.pipeline import step_priority, table_progress
 from cdc_lake.pipeline.assets import catalog_tables, parquet_lake, standard_metadata
-from cdc_lake.pipeline.assets.job_metadata import JobRuns
+from cdc_lake.pipeline.assets.job_runs import JobRuns
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import SPARK_POOL, SourcePostgres
@@ -104,7 +104,7 @@ class LakeBatch:
     swept: int
 
     @property
-    def worked(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether there was something to apply or to delete."""
         return self.applied.report is not None or self.swept > 0
 
@@ -169,7 +169,7 @@ def result(table: TableFlow, found: Sequence[Batch], systems: LakeSystems) -> dg
             "instant": "none" if commit is None else commit.instant,
             **standard_metadata.watermark(reached),
             **standard_metadata.values(_changes(batches)),
-            **standard_metadata.scanned(athena),
+            **standard_metadata.athena_usage(athena),
             **systems.jobs.metadata(),
         },
     )

@@ -17,7 +17,7 @@ import dagster as dg
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.spark.job_interface import SparkJobs
 
-AT_ONCE = 4
+MAX_TABLES = 4
 """The maximum number of tables in parallel. It may exceed the number of cores, because a table mostly waits for the
 store and for Spark's driver. It is limited, because each table has a batch in memory."""
 _CANCEL_EVERY_SECONDS = 0.5
@@ -27,16 +27,16 @@ Result = dg.MaterializeResult[None]
 
 
 class TableThreads:
-    """The threads of one run, in one process, and what they have started by asset key.
+    """The threads of one run in one process, with the result of each asset that they materialise.
 
-    Only the thread that executes the run's steps calls the methods.
+    Only the thread that executes the run's steps may call the methods.
     """
 
     def __init__(self) -> None:
         self.stopped = Event()
-        """Set at the end of the run: what a thread still waits for then ends with an error."""
+        """Set at the end of the run. Jobs and queries that threads still wait for then end with an error."""
         self._spark: SparkJobs | None = None
-        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="table")
+        self._threads = ThreadPoolExecutor(MAX_TABLES, thread_name_prefix="table")
         self._started: dict[dg.AssetKey, Future[Result]] = {}
 
     def materialise(
@@ -60,7 +60,7 @@ class TableThreads:
         return self._started[table.key(stage)].result()
 
     def end(self) -> None:
-        """Cancel what is not done, and wait until the threads have ended; an interrupted run leaves threads behind."""
+        """Cancel the remaining work and wait until all threads have ended: an interrupted run leaves threads behind."""
         self.stopped.set()
         running = {each for each in self._started.values() if not each.cancel() and not each.done()}
         while running and self._spark is not None:
@@ -79,14 +79,15 @@ def _of_run() -> Iterator[TableThreads]:
 
 
 RESOURCES: Mapping[str, dg.ResourceDefinition] = {"table_threads": _of_run}
-"""The resource of the assets that are materialised in parallel. Dagster ends it with the run, however the run ends."""
+"""The resource of the assets that are materialised in parallel. Dagster ends it at the end of each run, also after an
+error."""
 
 
 def _is_ready(context: dg.AssetExecutionContext, key: dg.AssetKey) -> bool:
     """Return whether this process materialises the asset, whose upstream assets and blocking checks have succeeded."""
     layer = context.job_def.asset_layer
-    # The plan of this process: it lacks the other steps if the run repeats only failed ones, and all other steps if an
-    # executor starts a process for each step.
+    # The plan of this process. A retry of a run omits the steps that succeeded; an executor that starts a process for
+    # each step gives it only that step.
     steps = context.get_step_execution_context().execution_plan.step_keys_to_execute
     if key not in layer.selected_asset_keys or key.to_python_identifier() not in steps:
         return False

@@ -69,6 +69,6 @@ def result(table: TableFlow, batches: Sequence[Registered], athena: Athena, buck
                     "files": len(objects),
                 }
             ),
-            **standard_metadata.scanned(athena),
+            **standard_metadata.athena_usage(athena),
         },
     )

@@ -10,7 +10,7 @@ from cdc_lake.contract.schema.sent_columns import sent_columns
 from cdc_lake.jobs.adoption.adopt import AdoptReport
 from cdc_lake.pipeline import step_priority, table_progress
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.assets.job_metadata import JobRuns, warm
+from cdc_lake.pipeline.assets.job_runs import JobRuns, warm_spark
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import SPARK_POOL, SourcePostgres
@@ -49,7 +49,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         spark: dg.ResourceParam[SparkJobs],
         table_threads: dg.ResourceParam[TableThreads],
     ) -> dg.MaterializeResult[None]:
-        warm(context, table, spark)
+        warm_spark(context, table, spark)
 
         def work(each: TableFlow) -> dg.MaterializeResult[None]:
             jobs = JobRuns(spark, table_threads.stopped)

@@ -23,10 +23,10 @@ from cdc_lake.pipeline.spec.dataset import DatasetSpec
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog
 
-PARTITIONS_A_STATEMENT = 100
+MAX_PARTITIONS_PER_STATEMENT = 100
 """The maximum number of partitions that a CTAS or INSERT INTO can write:
 https://docs.aws.amazon.com/athena/latest/ug/ctas-insert-into.html."""
-KEPT_SECONDS = 3600.0
+RETENTION_SECONDS = 3600.0
 """The time after which a replaced build is deleted."""
 _STAGED = "staged"
 _GROUP = "__group"
@@ -64,7 +64,7 @@ class RefinedTable:
         self._require_columns(names)
         build = f"{datetime.now(UTC):%Y%m%d%H%M%S}{uuid.uuid4().hex[:6]}"
         count = self._count() if keys else 0
-        if count > PARTITIONS_A_STATEMENT:
+        if count > MAX_PARTITIONS_PER_STATEMENT:
             statements = self._write_staged(build, names)
         else:
             self.athena.execute(self._create(build, self._ordered(names), f"({self.sql})"))
@@ -84,14 +84,14 @@ class RefinedTable:
         return self.glue.get_table(self.flow.catalog, f"{self.dataset.name}__{build}") is not None
 
     def delete_earlier(self, current: str, seen: dict[str, float]) -> dict[str, float]:
-        """Delete builds that were replaced or failed more than KEPT_SECONDS ago; return those that are kept.
+        """Delete builds that were replaced or failed more than RETENTION_SECONDS ago; return those that are kept.
 
         `seen` and the result map each of these builds to the time at which a run first found it, in seconds since 1970.
         """
         now = time.time()
         found = {build for build in self._builds() if build != current}
         kept = {build: seen.get(build, now) for build in found}
-        expired = {build for build, at in kept.items() if at <= now - KEPT_SECONDS}
+        expired = {build for build, at in kept.items() if at <= now - RETENTION_SECONDS}
         for build in sorted(expired):
             self._delete(build)
         return {build: at for build, at in kept.items() if build not in expired}
@@ -118,7 +118,7 @@ class RefinedTable:
         One statement stages the rows first, so that all partitions show the same state of the lake.
         """
         keys = ", ".join(f'"{name}"' for name in self.dataset.partition_by)
-        group = f'(dense_rank() OVER (ORDER BY {keys}) - 1) / {PARTITIONS_A_STATEMENT} AS "{_GROUP}"'
+        group = f'(dense_rank() OVER (ORDER BY {keys}) - 1) / {MAX_PARTITIONS_PER_STATEMENT} AS "{_GROUP}"'
         staged = f"{build}_{_STAGED}"
         rows = f"SELECT *, {group} FROM ({self.sql})"  # noqa: S608
         self.athena.execute(f"CREATE TABLE {self._table(staged)} WITH ({self._properties(staged)}) AS {rows}")
@@ -175,7 +175,7 @@ class RefinedTable:
         self.store.delete(item.key for item in self.store.scan(prefix))
 
 
-def entries(flow: Flow, glue: GlueCatalog) -> list[str]:
+def catalog_names(flow: Flow, glue: GlueCatalog) -> list[str]:
     """Return the names of a pipeline's datasets in the catalog: views, and the builds of refined tables."""
     names = [dataset.name for dataset in flow.spec.datasets]
     refined = {dataset.name for dataset in flow.spec.datasets if dataset.table}

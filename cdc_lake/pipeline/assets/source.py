@@ -4,13 +4,17 @@ Materialising it checks the key, stores the schema in the bucket, sets the repli
 rejects TRUNCATE, creates the heartbeat and signal tables, and adds all three tables to the publication.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import dagster as dg
 
 from cdc_lake.contract import failpoints
 from cdc_lake.pipeline import step_priority
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.assets.job_metadata import warm
+from cdc_lake.pipeline.assets.job_runs import warm_spark
 from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline.flow import SourcePostgres
 from cdc_lake.pipeline.source_health import omitted_columns, schema_capture, transformed_columns
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
 from cdc_lake.pipeline.table_flow import TableFlow
@@ -40,13 +44,12 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     def source_asset(
         context: dg.AssetExecutionContext, postgres: Postgres, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]
     ) -> dg.MaterializeResult[None]:
-        warm(context, table, spark)
+        warm_spark(context, table, spark)
         database = flow.source_postgres(postgres)
         # Capture first: a table that cannot be captured (because of its key, a name or a type) must not be changed.
         failpoints.reached("source.before_schema")
         captured = schema_capture.capture(table, database, location(store).store())
-        omitted = captured.schema.omitted
-        if automatic := [column for column in omitted if not column.excluded]:
+        if automatic := [column for column in captured.schema.omitted if not column.excluded]:
             context.log.warning(
                 f"{table.source_table}: these columns cannot be captured, and are not in the lake: "
                 f"{omitted_columns.by_reason(automatic)}"
@@ -69,24 +72,37 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             *(["TRUNCATE is rejected from now on"] if truncate else []),
             *(f"{name} created" for name in created),
             *([f"publication {publication.action}"] if publication.action != "unchanged" else []),
-            *([f"schema version {captured.schema.version} captured"] if captured.added else []),
-            *captured.changes,
         ]
         server = database.identity()
         return dg.MaterializeResult(
             metadata={
-                "dagster/row_count": database.row_count(source.schema_, table.name),
-                "dagster/column_schema": standard_metadata.schema(
-                    (each.source_name, each.type) for each in captured.schema.source_columns
-                ),
-                "dagster/uri": f"postgresql://{database.host}:{database.port}/{source.database}",
-                "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
-                "schema_version": captured.schema.version,
-                **({"transforms": found} if (found := transformed_columns.described(captured.schema)) else {}),
-                **({"omitted_columns": omitted_columns.by_reason(omitted)} if omitted else {}),
+                **source_metadata(database, captured, database.row_count(source.schema_, table.name), changes),
                 "wal_lsn": server.lsn,
                 "system_identifier": server.system_identifier,
             }
         )
 
     return source_asset
+
+
+def source_metadata(
+    database: SourcePostgres, captured: schema_capture.Capture, rows: int, changes: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the metadata of a source asset, streamed or polled.
+
+    `rows` is the table's row count; `changes` describes what the asset changed, besides the captured schema.
+    """
+    schema = captured.schema
+    schema_changes = [*([f"schema version {schema.version} captured"] if captured.added else []), *captured.changes]
+    transforms = transformed_columns.described(schema)
+    return {
+        "dagster/row_count": rows,
+        "dagster/column_schema": standard_metadata.schema(
+            (each.source_name, each.type) for each in schema.source_columns
+        ),
+        "dagster/uri": f"postgresql://{database.host}:{database.port}/{database.database}",
+        "changes": standard_metadata.changes([*changes, *schema_changes]),
+        "schema_version": schema.version,
+        **({"transforms": transforms} if transforms else {}),
+        **({"omitted_columns": omitted_columns.by_reason(schema.omitted)} if schema.omitted else {}),
+    }

@@ -14,6 +14,7 @@ from cdc_lake.contract.table.event_order import ORDER_COLUMN, Watermark
 from resources.athena import Athena
 
 UNCHANGED = "nothing new, nothing changed"
+"""The value of `changes` if a materialisation changed nothing."""
 
 Metadata = dict[str, dg.MetadataValue]
 
@@ -34,6 +35,11 @@ _EVENT_COLUMNS = {
 
 # The event fields of each lake column that is not derived from a field of the same name.
 _EVENT_FIELDS_OF = {"__txid": ("__txId",), ORDER_COLUMN: ("__snapshot", "__lsn")}
+
+
+def changes(phrases: Iterable[str]) -> str:
+    """Return the value of `changes`: the phrases that describe what changed."""
+    return ", ".join(phrases) or UNCHANGED
 
 
 def schema(columns: Iterable[tuple[str, str]]) -> dg.TableSchema:
@@ -60,7 +66,7 @@ def sent_columns(source: dg.AssetKey, columns: Sequence[SentColumn]) -> dict[str
     }
 
 
-def last(instance: dg.DagsterInstance, key: dg.AssetKey) -> Mapping[str, dg.MetadataValue[Any]]:
+def latest(instance: dg.DagsterInstance, key: dg.AssetKey) -> Mapping[str, dg.MetadataValue[Any]]:
     """Return the metadata of an asset's last materialisation; empty before the first one."""
     event = instance.get_latest_materialization_event(key)
     return event.asset_materialization.metadata if event and event.asset_materialization else {}
@@ -78,7 +84,7 @@ def values(by_name: Mapping[str, str | int | float]) -> Metadata:
     return {name: dg.MetadataValue.text(v) if isinstance(v, str) else _number(v) for name, v in by_name.items()}
 
 
-def scanned(athena: Athena) -> Metadata:
+def athena_usage(athena: Athena) -> Metadata:
     """Return the number of a stage's Athena queries (`Athena.metered`), the bytes scanned, and their cost if known."""
     spent = athena.spent
     if not spent.queries:

@@ -19,7 +19,7 @@ from cdc_lake.jobs.maintenance.compact import CompactReport, CompactSpec
 from cdc_lake.jobs.maintenance.purge import PurgeReport
 from cdc_lake.jobs.poll import reconcile
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.assets.job_metadata import JobRuns
+from cdc_lake.pipeline.assets.job_runs import JobRuns
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import SPARK_POOL, Flow
 from cdc_lake.pipeline.operations import reconciliation

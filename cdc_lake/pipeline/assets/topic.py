@@ -1,7 +1,8 @@
 """The topic stage: start the connector, and wait until everything that the source has committed is in Kafka."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import dagster as dg
 
@@ -10,6 +11,7 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore as Bucket
 from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.schema.captured_schema import TableSchema
 from cdc_lake.contract.schema.sent_columns import sent_columns
 from cdc_lake.contract.source import stream_progress
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs, Start
@@ -91,18 +93,12 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         ]
         slot = source.slot(flow.slot)
         captured = captured_schema.latest(bucket, flow.name, table.source_table)
-        columns = list(sent_columns(captured.columns, table.landing_changes))
         return dg.MaterializeResult(
             metadata={
-                "dagster/row_count": count_records(context.instance, table, kafka, state),
-                **standard_metadata.sent_columns(table.key("source"), columns),
-                "dagster/uri": f"kafka://{kafka.servers()}/{table.topic}",
-                "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
+                **topic_metadata(context.instance, table, kafka, state, captured, changes),
                 "connector": f"{flow.connector}: {outcome}",
                 "tasks_running": len(status.tasks),
-                "topic_id": state.topic_id,
                 "epoch": epoch.number,
-                "offsets": dg.MetadataValue.json({str(p): [state.begins[p], end] for p, end in state.ends.items()}),
                 "retained_wal_bytes": 0 if slot is None else slot.retained_bytes or 0,
                 "lag_bytes": max(0, source.current_lsn() - heartbeat.lsn),
                 **standard_metadata.watermark(heartbeat),
@@ -173,13 +169,34 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+def topic_metadata(
+    instance: dg.DagsterInstance,
+    table: TableFlow,
+    kafka: Kafka,
+    state: topic_state.TopicState,
+    schema: TableSchema,
+    changes: Sequence[str],
+) -> dict[str, Any]:
+    """Return the metadata of a topic asset, streamed or polled; `schema` is the captured schema of its records."""
+    return {
+        "dagster/row_count": count_records(instance, table, kafka, state),
+        **standard_metadata.sent_columns(
+            table.key("source"), list(sent_columns(schema.columns, table.landing_changes))
+        ),
+        "dagster/uri": f"kafka://{kafka.servers()}/{table.topic}",
+        "changes": standard_metadata.changes(changes),
+        "topic_id": state.topic_id,
+        "offsets": dg.MetadataValue.json({str(p): [state.begins[p], end] for p, end in state.ends.items()}),
+    }
+
+
 def count_records(instance: dg.DagsterInstance, table: TableFlow, kafka: Kafka, state: topic_state.TopicState) -> int:
     """Return the number of the topic's committed records.
 
     Offsets do not show it, because transaction markers also have offsets. The records since the last materialisation
     are counted, and added to the number in its metadata.
     """
-    last = standard_metadata.last(instance, table.key("topic"))
+    last = standard_metadata.latest(instance, table.key("topic"))
     ranges = {partition: (state.begins[partition], end) for partition, end in state.ends.items()}
     known, rows, offsets = (last.get(name) for name in ("topic_id", "dagster/row_count", "offsets"))
     if known is None or known.value != state.topic_id or rows is None or offsets is None:

@@ -61,7 +61,7 @@ def build(
         commits = table_progress.lake_commits(bucket, flow)
         if not commits:
             return dg.SkipReason("nothing is applied to a lake table yet")
-        built = {key: standard_metadata.last(context.instance, key).get(COMMITS) for key in jobs.refresh.assets}
+        built = {key: standard_metadata.latest(context.instance, key).get(COMMITS) for key in jobs.refresh.assets}
         stale = [key for key, value in built.items() if value is None or value.value != commits]
         pending = _pending(flow, bucket)
         if not stale and not pending:

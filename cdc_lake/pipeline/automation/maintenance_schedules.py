@@ -41,7 +41,7 @@ def _schedule(flow: Flow, service: Service) -> dg.ScheduleDefinition:
     )
     def maintenance(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         keys = [table.key("lake") for table in service.tables(flow)]
-        if not any(standard_metadata.last(context.instance, key) for key in keys):
+        if not any(standard_metadata.latest(context.instance, key) for key in keys):
             return dg.SkipReason(f"no lake table of pipeline {flow.name} is materialised yet")
         return dg.RunRequest()
 

@@ -41,7 +41,7 @@ def _sensor(flow: Flow, jobs: Jobs, job: Job, period: int) -> dg.SensorDefinitio
         if missing := [
             table.lake_table
             for table in flow.lake_tables
-            if not standard_metadata.last(context.instance, table.key("lake"))
+            if not standard_metadata.latest(context.instance, table.key("lake"))
         ]:
             return dg.SkipReason(f"lake tables not materialised yet: {', '.join(missing)}")
         last = newest_success(context)

@@ -11,7 +11,7 @@ from psycopg2 import sql as pg
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.pipeline import lake_commit, step_priority, table_progress
-from cdc_lake.pipeline.assets.dataset import exact, totals
+from cdc_lake.pipeline.assets.dataset import as_decimal, totals
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
@@ -61,8 +61,8 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
                 )
             )
             row = cursor.fetchone() or ()
-        lake = {column: exact(value) for column, value in zip(columns, found.rows[0], strict=True)}
-        source = {column: exact(value) for column, value in zip(columns, row, strict=True)}
+        lake = {column: as_decimal(value) for column, value in zip(columns, found.rows[0], strict=True)}
+        source = {column: as_decimal(value) for column, value in zip(columns, row, strict=True)}
         # The lake was queried before the source: a change that the source committed in between is not applied yet, or
         # is in a later commit of the lake.
         late = lake != source and (

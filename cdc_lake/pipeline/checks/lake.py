@@ -9,7 +9,7 @@ from cdc_lake.contract.table.file_slices import SMALL_BYTES
 from cdc_lake.jobs.verify import VerifyReport
 from cdc_lake.pipeline import step_priority
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.assets.job_metadata import JobRuns
+from cdc_lake.pipeline.assets.job_runs import JobRuns
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import parquet_lake, tiers
 from cdc_lake.pipeline.flow import VERIFY_POOL

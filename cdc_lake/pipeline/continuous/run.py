@@ -16,7 +16,7 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.table import lease
 from cdc_lake.pipeline.assets import lake, raw
-from cdc_lake.pipeline.assets.job_metadata import JobRuns
+from cdc_lake.pipeline.assets.job_runs import JobRuns
 from cdc_lake.pipeline.assets.lake import LakeSystems
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.continuous import table_stages
@@ -36,12 +36,12 @@ from resources.spark.job_interface import SparkJobs
 from resources.spark.job_server.served import ServedSpark
 from resources.spark.local import LocalSpark
 
-AT_ONCE = 4
+MAX_STEPS = 4
 """The maximum number of steps in parallel, as in assets/parallel_tables.py."""
 REPORT_SECONDS = 60.0
 """The interval of an asset's materialisations. One for each commit would be 28,800 a day, at a commit every three
 seconds."""
-_LOOK_SECONDS = 1.0
+_ALIVE_CHECK_SECONDS = 1.0
 """The interval at which run() checks that Spark's JVM is alive."""
 
 _ALL_COMPILERS = "-XX:TieredStopAtLevel=4"
@@ -102,8 +102,8 @@ def run(
     continuously, LeaseLostError, and ResourceError if Spark's JVM has ended.
     """
     bucket, key = location(systems.store).store(), object_names.continuous_lease_key(flow.name)
-    at_once = threading.Semaphore(AT_ONCE)
-    stages = [table_stages.build(table, systems, at_once) for table in flow.tables]
+    step_limit = threading.Semaphore(MAX_STEPS)
+    stages = [table_stages.build(table, systems, step_limit) for table in flow.tables]
     with lease.held(bucket, key, systems.owner) as held:
         for each in stages:
             each.raw.start()
@@ -111,7 +111,7 @@ def run(
                 loop.start()
         try:
             reported = time.monotonic()
-            while not stop.wait(_LOOK_SECONDS):
+            while not stop.wait(_ALIVE_CHECK_SECONDS):
                 systems.jobs.require_alive()
                 if time.monotonic() >= reported + seconds:
                     held.check()

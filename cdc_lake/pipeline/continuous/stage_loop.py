@@ -17,20 +17,20 @@ class StageLoop(Generic[T]):
     """Calls `step` until the loop is stopped: after each call of wake(), and every `pause_seconds`.
 
     `step` returns its result (a batch), or None if there was nothing to do. A failed step is repeated after a growing
-    pause, and does not stop other loops. The semaphore `at_once` limits the number of loops that run a step at the same
-    time. `done` is called after each step that returned a batch.
+    pause, and does not stop other loops. The semaphore `step_limit` limits the number of loops that run a step at the
+    same time. `done` is called after each step that returned a batch.
     """
 
     def __init__(
         self,
         name: str,
         step: Callable[[], T | None],
-        at_once: threading.Semaphore,
+        step_limit: threading.Semaphore,
         pause_seconds: float,
         done: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
-        self._step, self._at_once, self._pause, self._done = step, at_once, pause_seconds, done
+        self._step, self._step_limit, self._pause, self._done = step, step_limit, pause_seconds, done
         self._wake, self._stop, self._lock = threading.Event(), threading.Event(), threading.Lock()
         self._working = False
         self._batches: list[T] = []
@@ -76,7 +76,7 @@ class StageLoop(Generic[T]):
             self._working = self._wake.is_set()
             self._wake.clear()
             try:
-                with self._at_once:
+                with self._step_limit:
                     batch = self._step()
             except Exception as error:  # noqa: BLE001 - it is logged, and reported as the asset's observation
                 failures += 1

@@ -17,8 +17,8 @@ from cdc_lake.pipeline.table_flow import TableFlow
 _POLL_SECONDS, _POLL_SECONDS_PER_TABLE = 0.1, 0.02
 """The end of a topic is read every _POLL_SECONDS. A pipeline with many tables reads it less often, after
 _POLL_SECONDS_PER_TABLE for each table, because a request takes some milliseconds of this process's time."""
-_EXAMINE_SECONDS = 10.0
-"""The interval of landing attempts and of apply attempts without new records. They detect that the topic was deleted,
+_IDLE_ATTEMPT_SECONDS = 10.0
+"""The interval of landing and apply attempts while there are no new records. They detect that the topic was deleted,
 that another run has landed records, and that the source's schema has changed."""
 
 
@@ -31,7 +31,7 @@ class TableStages:
     lakes: Sequence[tuple[TableFlow, StageLoop[Batch]]]
 
 
-def build(table: TableFlow, systems: LakeSystems, at_once: threading.Semaphore) -> TableStages:
+def build(table: TableFlow, systems: LakeSystems, step_limit: threading.Semaphore) -> TableStages:
     """Return the table's loops, which are not started.
 
     A landing wakes the loops that apply it, and an apply wakes the loop that lands.
@@ -43,10 +43,10 @@ def build(table: TableFlow, systems: LakeSystems, at_once: threading.Semaphore) 
             loop.wake()
 
     poll = max(_POLL_SECONDS, _POLL_SECONDS_PER_TABLE * len(table.pipeline.tables))
-    land = StageLoop(f"land {table.name}", _land(table, systems, lakes), at_once, poll, landed)
+    land = StageLoop(f"land {table.name}", _land(table, systems, lakes), step_limit, poll, landed)
     for each in table.in_targets:
         loop: StageLoop[Batch] = StageLoop(
-            f"apply {each.lake_table}", _apply(each, systems), at_once, _EXAMINE_SECONDS, land.wake
+            f"apply {each.lake_table}", _apply(each, systems), step_limit, _IDLE_ATTEMPT_SECONDS, land.wake
         )
         lakes.append((each, loop))
     return TableStages(table, land, lakes)
@@ -56,19 +56,19 @@ def _land(
     table: TableFlow, systems: LakeSystems, lakes: Sequence[tuple[TableFlow, StageLoop[Batch]]]
 ) -> Callable[[], Landed | None]:
     ends: Mapping[int, int] = {}
-    examined = 0.0
+    attempted_at = 0.0
 
     def step() -> Landed | None:
-        nonlocal ends, examined
+        nonlocal ends, attempted_at
         found = systems.kafka.end_offsets(table.topic)
         new = sum(end - ends.get(partition, 0) for partition, end in found.items())
-        recent = time.monotonic() < examined + _EXAMINE_SECONDS
+        recent = time.monotonic() < attempted_at + _IDLE_ATTEMPT_SECONDS
         # While all targets are busy, landing later delays no record, and makes fewer and larger batches. A target that
-        # fails or is slow delays a landing by at most _EXAMINE_SECONDS.
+        # fails or is slow delays a landing by at most _IDLE_ATTEMPT_SECONDS.
         if recent and (new == 0 or (0 < new <= FEW_OFFSETS and all(loop.busy for _, loop in lakes))):
             return None
         landed = raw.land(table, systems.postgres, systems.kafka, systems.store, systems.jobs, systems.owner)
-        ends, examined = landed.found.state.ends, time.monotonic()
+        ends, attempted_at = landed.found.state.ends, time.monotonic()
         return landed if landed.report is not None else None
 
     return step
@@ -77,6 +77,6 @@ def _land(
 def _apply(table: TableFlow, systems: LakeSystems) -> Callable[[], Batch | None]:
     def step() -> Batch | None:
         batch = lake.apply(table, systems)
-        return batch if batch.worked else None
+        return batch if batch.has_changes else None
 
     return step

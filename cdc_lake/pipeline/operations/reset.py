@@ -65,7 +65,7 @@ def reset(
                 yield f"topic {topic}"
         failpoints.reached("reset.after_topics")
         yield from dashboards.delete(flow.name, [PurePath(file).stem for file in flow.spec.dashboards])
-        datasets = [(flow.catalog, name) for name in refined_table.entries(flow, glue)]
+        datasets = [(flow.catalog, name) for name in refined_table.catalog_names(flow, glue)]
         tables = [(table.database, name) for table in flow.lake_tables for name in table.catalog_entries]
         for database, name in (*datasets, *tables):
             if glue.delete_table(database, name):

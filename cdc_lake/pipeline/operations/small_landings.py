@@ -12,9 +12,9 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.jobs.landing import land as landing
 from cdc_lake.jobs.landing.land import LandSpec
 from cdc_lake.jobs.landing.raw_writer import RawWriter
+from cdc_lake.pipeline.spark_wrapper import SparkWrapper
 from resources.kafka.records import Message
 from resources.kafka.resource import Kafka
-from resources.spark.job_interface import JobRun, SparkJobs
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -36,14 +36,13 @@ _SCHEMA = pa.schema(
 """The columns of Spark's Kafka source that RawWriter reads."""
 
 
-@dataclass(frozen=True)
-class SmallLandings:
+@dataclass(frozen=True, eq=False)
+class SmallLandings(SparkWrapper):
     """Runs jobs on Spark, except landings of at most FEW_OFFSETS offsets (implements `SparkJobs`).
 
     Records that are decoded when they are landed are always landed by Spark, whose expressions decode them.
     """
 
-    spark: SparkJobs
     kafka: Kafka
 
     def run(self, job: Callable[[Any, S], R], spec: S) -> R:
@@ -69,26 +68,6 @@ class SmallLandings:
                 yield from ((row["kind"], row["json"]) for row in rows.to_pylist())
 
         return write
-
-    def warm(self) -> None:
-        """See SparkJobs."""
-        self.spark.warm()
-
-    def last_run(self) -> JobRun | None:
-        """See SparkJobs."""
-        return self.spark.last_run()
-
-    def cancel(self) -> None:
-        """See SparkJobs."""
-        self.spark.cancel()
-
-    def require_alive(self) -> None:
-        """See SparkJobs."""
-        self.spark.require_alive()
-
-    def stop(self) -> None:
-        """See SparkJobs."""
-        self.spark.stop()
 
 
 def _batches(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:

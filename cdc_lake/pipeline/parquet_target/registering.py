@@ -39,7 +39,7 @@ class Registered:
     changed: bool = False
 
     @property
-    def worked(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether the run registered manifests or changed the catalog."""
         return bool(self.new) or self.changed
 

@@ -11,7 +11,7 @@ from queue import Queue
 import dagster as dg
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from cdc_lake.pipeline.assets.job_metadata import JobRuns
+from cdc_lake.pipeline.assets.job_runs import JobRuns
 from cdc_lake.pipeline.assets.lake import LakeSystems
 from cdc_lake.pipeline.continuous import run
 from cdc_lake.pipeline.operations.small_landings import SmallLandings

@@ -4,10 +4,10 @@ import dagster as dg
 
 from cdc_lake.contract import failpoints
 from cdc_lake.pipeline import step_priority
-from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.assets.job_metadata import warm
+from cdc_lake.pipeline.assets.job_runs import warm_spark
+from cdc_lake.pipeline.assets.source import source_metadata
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.source_health import omitted_columns, polled_source, schema_capture, transformed_columns
+from cdc_lake.pipeline.source_health import polled_source, schema_capture
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
@@ -42,32 +42,18 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     def source_asset(
         context: dg.AssetExecutionContext, postgres: Postgres, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]
     ) -> dg.MaterializeResult[None]:
-        warm(context, table, spark)
+        warm_spark(context, table, spark)
         database = flow.source_postgres(postgres)
         failpoints.reached("source.before_schema")
         captured = schema_capture.capture(table, database, location(store).store())
         failpoints.reached("source.after_schema")
-        omitted = captured.schema.omitted
         bound = database.transactions_bound()  # raises if the login does not see all transactions
-        changes = [
-            *([f"schema version {captured.schema.version} captured"] if captured.added else []),
-            *captured.changes,
-        ]
-        server = database.identity()
         return dg.MaterializeResult(
             metadata={
-                "dagster/row_count": polled_source.count(table, database),
-                "dagster/column_schema": standard_metadata.schema(
-                    (each.source_name, each.type) for each in captured.schema.source_columns
-                ),
-                "dagster/uri": f"postgresql://{database.host}:{database.port}/{source.database}",
-                "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
-                "schema_version": captured.schema.version,
-                **({"transforms": found} if (found := transformed_columns.described(captured.schema)) else {}),
-                **({"omitted_columns": omitted_columns.by_reason(omitted)} if omitted else {}),
+                **source_metadata(database, captured, polled_source.count(table, database)),
                 "deletes": "not seen by polling",
                 "transactions_bound": dg.MetadataValue.timestamp(bound.at),
-                "system_identifier": server.system_identifier,
+                "system_identifier": database.identity().system_identifier,
             }
         )
 

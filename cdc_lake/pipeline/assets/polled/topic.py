@@ -2,12 +2,11 @@
 
 import dagster as dg
 
-from cdc_lake.contract.schema.sent_columns import sent_columns
 from cdc_lake.pipeline import step_priority
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.assets.job_metadata import JobRuns, warm
+from cdc_lake.pipeline.assets.job_runs import JobRuns, warm_spark
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
-from cdc_lake.pipeline.assets.topic import count_records
+from cdc_lake.pipeline.assets.topic import topic_metadata
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import SPARK_POOL
 from cdc_lake.pipeline.operations import polling
@@ -49,7 +48,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         spark: dg.ResourceParam[SparkJobs],
         table_threads: dg.ResourceParam[TableThreads],
     ) -> dg.MaterializeResult[None]:
-        warm(context, table, spark)
+        warm_spark(context, table, spark)
 
         def work(each: TableFlow) -> dg.MaterializeResult[None]:
             jobs, owner = JobRuns(spark, table_threads.stopped), f"dagster run {context.run.run_id}"
@@ -64,8 +63,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
 def _result(
     table: TableFlow, systems: polling.Systems, polled: Polled, instance: dg.DagsterInstance, jobs: JobRuns
 ) -> dg.MaterializeResult[None]:
-    kafka, columns = systems.kafka, list(sent_columns(polled.schema.schema.columns, table.landing_changes))
-    state = topic_state.now(kafka, table, systems.location.store())
+    state = topic_state.now(systems.kafka, table, systems.location.store())
     changes = [
         *([f"poll {polled.poll.number}: {polled.records} records"] if polled.polls else []),
         *polled.schema.changes,
@@ -73,12 +71,7 @@ def _result(
     return dg.MaterializeResult(
         asset_key=table.key("topic"),
         metadata={
-            "dagster/row_count": count_records(instance, table, kafka, state),
-            **standard_metadata.sent_columns(table.key("source"), columns),
-            "dagster/uri": f"kafka://{kafka.servers()}/{table.topic}",
-            "changes": ", ".join(changes) or standard_metadata.UNCHANGED,
-            "topic_id": state.topic_id,
-            "offsets": dg.MetadataValue.json({str(p): [state.begins[p], end] for p, end in state.ends.items()}),
+            **topic_metadata(instance, table, systems.kafka, state, polled.schema.schema, changes),
             "poll": polled.poll.number,
             "deletes": "not seen by polling",
             **standard_metadata.values({"records": polled.records, "seconds": polled.seconds}),

@@ -13,7 +13,7 @@ LAKE = dg.AssetKey(["northwind", "lake", "cdc_events"])
 def test_dataset_columns_are_traced_to_lake_columns() -> None:
     sources = {"cdc_events_current": (LAKE, ["order_id", "customer_id", "order_items"])}
     sql = (load("northwind").folder / "order_items.sql").read_text()
-    found = column_lineage.of(sql, ["customer_id", "order_id", "quantity", "revenue"], sources)
+    found = column_lineage.query_lineage(sql, ["customer_id", "order_id", "quantity", "revenue"], sources)
     assert {column: [dep.column_name for dep in deps] for column, deps in found.deps_by_column.items()} == {
         "customer_id": ["customer_id"],
         "order_id": ["order_id"],
@@ -26,7 +26,7 @@ def test_dataset_columns_are_traced_to_lake_columns() -> None:
 def test_a_column_may_depend_on_two_tables_or_on_none() -> None:
     other = dg.AssetKey(["p", "lake", "b"])
     sources = {"a": (LAKE, ["x", "k"]), "b": (other, ["y", "k"])}
-    found = column_lineage.of(
+    found = column_lineage.query_lineage(
         "SELECT a.x + b.y AS total, 1 AS one FROM a JOIN b ON a.k = b.k", ["total", "one"], sources
     )
     assert [(dep.asset_key, dep.column_name) for dep in found.deps_by_column["total"]] == [(LAKE, "x"), (other, "y")]
@@ -35,5 +35,5 @@ def test_a_column_may_depend_on_two_tables_or_on_none() -> None:
 
 def test_a_table_without_known_columns_is_ignored() -> None:
     sources = {"a": (LAKE, ["x"]), "b": (dg.AssetKey(["p", "lake", "b"]), [])}
-    found = column_lineage.of("SELECT x FROM a", ["x"], sources)
+    found = column_lineage.query_lineage("SELECT x FROM a", ["x"], sources)
     assert [(dep.asset_key, dep.column_name) for dep in found.deps_by_column["x"]] == [(LAKE, "x")]

@@ -128,7 +128,7 @@ class Interrupted:
         self.cancelled = False
         shop.spark.jobs[landing.run] = self._land
         monkeypatch.setattr(shop.spark, "cancel", self._cancellations.release)
-        monkeypatch.setattr(raw, "warm", lambda _context, table, _spark: self.begin(table.topic))
+        monkeypatch.setattr(raw, "warm_spark", lambda _context, table, _spark: self.begin(table.topic))
 
     def begin(self, topic: str) -> None:
         """Begin the step of a table's topic."""

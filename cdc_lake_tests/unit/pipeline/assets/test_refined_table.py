@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from cdc_lake.contract.errors import ContractError, LeaseLostError
-from cdc_lake.pipeline.assets.refined_table import KEPT_SECONDS, RefinedTable, entries
+from cdc_lake.pipeline.assets.refined_table import RETENTION_SECONDS, RefinedTable, catalog_names
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.fakes.aws.glue import FakeGlue
@@ -125,12 +125,12 @@ def test_a_failed_build_leaves_the_view_and_is_deleted_an_hour_after_it_was_seen
     assert set(seen.values()) == {now}
     assert first.id in seen
     assert len(seen) == 2, "the first build and the failed one"
-    monkeypatch.setattr("cdc_lake.pipeline.assets.refined_table.time.time", lambda: now + KEPT_SECONDS - 1)
+    monkeypatch.setattr("cdc_lake.pipeline.assets.refined_table.time.time", lambda: now + RETENTION_SECONDS - 1)
     assert table.delete_earlier(second.id, seen) == seen
-    monkeypatch.setattr("cdc_lake.pipeline.assets.refined_table.time.time", lambda: now + KEPT_SECONDS)
+    monkeypatch.setattr("cdc_lake.pipeline.assets.refined_table.time.time", lambda: now + RETENTION_SECONDS)
     assert table.delete_earlier(second.id, seen) == {}
     assert list(store.objects) == [f"refined/shop/countries/{second.id}/file"]
-    assert entries(flow, table.glue) == ["totals", "countries", f"countries__{second.id}"]
+    assert catalog_names(flow, table.glue) == ["totals", "countries", f"countries__{second.id}"]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from cdc_lake.contract.errors import LeaseHeldError
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.table import lease, timeline
 from cdc_lake.pipeline.assets import lake, raw
-from cdc_lake.pipeline.assets.job_metadata import JobRuns
+from cdc_lake.pipeline.assets.job_runs import JobRuns
 from cdc_lake.pipeline.assets.lake import LakeSystems
 from cdc_lake.pipeline.continuous import run
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
@@ -97,10 +97,10 @@ def test_changes_reach_the_lake_and_are_summed_in_one_materialisation(shop: Shop
 
 def test_a_table_without_a_commit_is_not_registered(shop: Shop) -> None:
     """The first apply may come before the first landing; the view would read files that do not exist."""
-    assert not lake.apply(shop.orders, systems(shop)).worked
+    assert not lake.apply(shop.orders, systems(shop)).has_changes
     assert shop.glue.get_table(shop.orders.database, shop.orders.name) is None
     raw.land(shop.orders, shop.source, shop.kafka, shop.store, JobRuns(shop.spark), "the test")  # type: ignore[arg-type]
-    assert lake.apply(shop.orders, systems(shop)).worked
+    assert lake.apply(shop.orders, systems(shop)).has_changes
     assert shop.glue.get_table(shop.orders.database, shop.orders.name) is not None
 
 

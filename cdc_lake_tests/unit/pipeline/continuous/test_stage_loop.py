@@ -142,14 +142,14 @@ def test_an_error_is_kept_until_a_step_succeeds(work: Work, loops: list[StageLoo
 
 
 def test_steps_of_several_loops_wait_for_each_other(work: Work, loops: list[StageLoop[int]]) -> None:
-    at_once, inside, release = threading.Semaphore(1), threading.Event(), threading.Event()
+    step_limit, inside, release = threading.Semaphore(1), threading.Event(), threading.Event()
 
     def slow() -> int | None:
         inside.set()
         assert release.wait(BOUND)
         return None
 
-    first, second = StageLoop("a", slow, at_once, LONG), StageLoop("b", work.step, at_once, LONG)
+    first, second = StageLoop("a", slow, step_limit, LONG), StageLoop("b", work.step, step_limit, LONG)
     loops += [first, second]
     first.start()
     assert inside.wait(BOUND)

@@ -100,7 +100,7 @@ def test_an_interrupted_registration_is_repeated(target: Target) -> None:
     target.register()
     target.shop.glue.delete_table("shop_lake", "orders_latest")
     assert target.register().changed
-    assert not target.register().worked
+    assert not target.register().has_changes
     assert len(target.athena.views) == 2
 
 
@@ -110,7 +110,7 @@ def test_a_landing_needs_a_registration_which_leaves_the_catalog_unchanged(targe
     target.shop.land(target.shop.orders)
     assert "manifests-2-2" in target.pending()
     done = target.register()
-    assert (done.changed, done.worked, len(target.athena.views)) == (False, True, 1)
+    assert (done.changed, done.has_changes, len(target.athena.views)) == (False, True, 1)
     assert done.registration is not None
     assert before is not None
     assert done.registration.instant > before.instant
@@ -125,7 +125,7 @@ def test_a_complete_snapshot_moves_the_boundary_of_the_view(target: Target, monk
     assert f">= '{wanted}'" in target.athena.views[-1]
     assert isinstance(target.pending(), dg.SkipReason)
     monkeypatch.setattr(registering, "boundary", lambda *_: Position(0, streamed=False, lsn=0).encode())
-    assert not target.register().worked, "the boundary does not move back"
+    assert not target.register().has_changes, "the boundary does not move back"
 
 
 @pytest.mark.parametrize(
