@@ -53,9 +53,9 @@ def jobs(flow: Flow) -> Sequence[dg.JobDefinition]:
 
 
 def _job(flow: Flow) -> dg.JobDefinition:
-    described = f"{flow.name}: lands and applies all tables until it is terminated; then what is landed is applied."
+    description = f"{flow.name}: lands and applies all tables until it is terminated; then what is landed is applied."
 
-    @dg.op(name=f"run_{flow.name}", description=described, out=dg.Out(dg.Nothing), pool=SPARK_POOL)
+    @dg.op(name=f"run_{flow.name}", description=description, out=dg.Out(dg.Nothing), pool=SPARK_POOL)
     def run_continuously(
         context: dg.OpExecutionContext,
         postgres: Postgres,
@@ -71,7 +71,7 @@ def _job(flow: Flow) -> dg.JobDefinition:
 
     request = ContinuousRun(flow.name)
 
-    @dg.job(name=request.name, description=described, tags=request.tags, executor_def=dg.in_process_executor)
+    @dg.job(name=request.name, description=description, tags=request.tags, executor_def=dg.in_process_executor)
     def job() -> None:
         run_continuously()
 

@@ -9,7 +9,7 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.automation.sensors.examination import examine
+from cdc_lake.pipeline.automation.sensors.parallel_map import map_parallel
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.source_health import topic_state
@@ -21,18 +21,18 @@ from resources.object_store import ObjectStore
 
 
 @dataclass(frozen=True)
-class Measured:
-    """The values by metric name, and by table why its progress is not known."""
+class Measurement:
+    """The values by metric name, and for each table whose progress is not known the reason, by table name."""
 
     values: Mapping[str, float]
     unknown: Mapping[str, str]
 
 
-SECONDS = 15.0
-"""The time for all tables: the sensor that calls now() has evaluated checks for up to 40 of its 60 s."""
+MAX_SECONDS = 15.0
+"""The time for all tables. The sensor that calls measure() may already have used 40 s of its 60 s for checks."""
 
 
-def now(flow: Flow, kafka: Kafka, store: ObjectStore) -> Measured:
+def measure(flow: Flow, kafka: Kafka, store: ObjectStore) -> Measurement:
     """Return the age of the oldest watermark, and the number of unlanded offsets of all tables.
 
     The age is omitted while a table has no known watermark: the alarm treats missing data as a breach. The offsets of
@@ -40,7 +40,7 @@ def now(flow: Flow, kafka: Kafka, store: ObjectStore) -> Measured:
     """
     bucket = location(store).store()
 
-    def measure(table: TableFlow) -> tuple[int, list[float | None]]:
+    def measure_table(table: TableFlow) -> tuple[int, list[float | None]]:
         # Read the chain before the topic, so that it never appears to be ahead of the topic.
         head = Chain(bucket, flow.name, table.topic).head()
         state = topic_state.now(kafka, table, bucket)
@@ -51,7 +51,7 @@ def now(flow: Flow, kafka: Kafka, store: ObjectStore) -> Measured:
     ages: list[float | None] = []
     unlanded = 0
     unknown: dict[str, str] = {}
-    for table, found in zip(flow.tables, examine(flow.tables, measure, seconds=SECONDS), strict=True):
+    for table, found in zip(flow.tables, map_parallel(flow.tables, measure_table, seconds=MAX_SECONDS), strict=True):
         if isinstance(found, ContractError | ResourceError):
             unknown[table.name] = found.user_message
         elif isinstance(found, Exception):
@@ -61,4 +61,4 @@ def now(flow: Flow, kafka: Kafka, store: ObjectStore) -> Measured:
             ages += found[1]
     known = [age for age in ages if age is not None]
     oldest = {WATERMARK_AGE: max(known)} if known and not unknown and len(known) == len(ages) else {}
-    return Measured({**oldest, UNLANDED: float(unlanded)}, unknown)
+    return Measurement({**oldest, UNLANDED: float(unlanded)}, unknown)

@@ -16,8 +16,8 @@ from cdc_lake.pipeline.automation.orphaned_runs import fail_orphans
 
 BACKOFF_SECONDS = (5, 15, 60, 300)
 """The pauses between attempts; the last one is used for all further attempts."""
-ALONE_AFTER = 2
-"""After this many failed runs for a position, a subject gets a separate run, so that other subjects do not wait."""
+SEPARATE_RUN_AFTER = 2
+"""The number of failed runs for a position after which a subject gets a separate run, so that others do not wait."""
 _ACTIVE = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -46,7 +46,7 @@ Pending = str | dg.SkipReason
 
 
 @dataclass(frozen=True)
-class Requested:
+class RunRequests:
     """The requests of a tick, and for each subject without a request the reason."""
 
     requests: Sequence[dg.RunRequest]
@@ -57,10 +57,10 @@ class Requested:
         """The result of a sensor's tick."""
         if self.requests:
             return dg.SensorResult(run_requests=self.requests)
-        return dg.SkipReason(described(self.skipped))
+        return dg.SkipReason(describe_skipped(self.skipped))
 
 
-def described(skipped: Mapping[str, str]) -> str:
+def describe_skipped(skipped: Mapping[str, str]) -> str:
     """Return why no run is requested for these subjects: each reason once, with its subjects before it.
 
     If there is only one subject, it is not named.
@@ -96,15 +96,15 @@ def request(
     *,
     can_wait: Mapping[str, str] | None = None,
     slow: Collection[str] = (),
-) -> Requested:
+) -> RunRequests:
     """Request a run for all subjects of a pipeline that need one; `part` returns the job's part for subjects.
 
     A subject is skipped while a run that includes it is active, since that run holds its leases or does its work, and
     after a failed run for the same position until a growing pause has passed. The runs are tagged as those of `sensor`.
 
     A run ends when all of its subjects are done. The subjects in `slow` are therefore in a separate run, and each
-    subject that failed ALONE_AFTER times has its own run. `can_wait` has the positions of subjects that need no run
-    yet, but join the run of the others if there is one.
+    subject that failed SEPARATE_RUN_AFTER times has its own run. `can_wait` has the positions of subjects that need no
+    run yet, but join the run of the others if there is one.
     """
     fail_orphans(context.instance)
     runs: dict[str, dict[str, tuple[str, int]]] = {}
@@ -114,11 +114,11 @@ def request(
         if isinstance(found, dg.SkipReason):
             skipped.setdefault(subject, found.skip_message or "")
             continue
-        run = f"alone: {subject}" if found >= ALONE_AFTER else "slow" if subject in slow else "all others"
+        run = f"alone: {subject}" if found >= SEPARATE_RUN_AFTER else "slow" if subject in slow else "all others"
         if run in runs or subject not in skipped:
             runs.setdefault(run, {})[subject] = (str(position), found)
             skipped.pop(subject, None)
-    return Requested([_run(part, sensor, pipeline, subjects) for subjects in runs.values()], skipped)
+    return RunRequests([_run(part, sensor, pipeline, subjects) for subjects in runs.values()], skipped)
 
 
 def _run(

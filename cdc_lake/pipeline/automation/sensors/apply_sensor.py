@@ -7,7 +7,7 @@ import dagster as dg
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.pending_runs import pending_apply, pending_report, reported_instants
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick
-from cdc_lake.pipeline.automation.sensors.examination import examine_tables
+from cdc_lake.pipeline.automation.sensors.parallel_map import map_tables
 from cdc_lake.pipeline.automation.sensors.table_runs import apply_name, launch_apply
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.table_flow import TableFlow
@@ -27,7 +27,7 @@ def build(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
     def apply(context: dg.SensorEvaluationContext, store: ObjectStore) -> Tick:
         # Dagster's storage is read once, and not by the threads.
         reported = reported_instants(context.instance, flow.lake_tables)
-        pending = examine_tables(context, flow.tables, lambda table: _pending(table, store, reported))
+        pending = map_tables(context, flow.tables, lambda table: _pending(table, store, reported))
         return launch_apply(context, jobs, pending).tick
 
     return apply

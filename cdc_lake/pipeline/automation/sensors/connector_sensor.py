@@ -16,14 +16,14 @@ from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 
-_EXAMINE_EVERY_SECONDS = 30
+_STREAM_CHECK_SECONDS = 30
 
 
 class _Restarts(BaseModel):
     """The connector sensor's cursor.
 
-    `count` is the number of restarts, `at` the time of the last one, and `examined` the time of the last examination of
-    the stream, both in seconds since 1970.
+    `count` is the number of restarts, `at` the time of the last one, and `examined` the time of the last check of the
+    stream, both in seconds since 1970.
     """
 
     count: int = 0
@@ -40,8 +40,7 @@ def build(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
         minimum_interval_seconds=seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            f"Restarts failed tasks of {flow.connector} with growing pauses, and examines whether its stream is "
-            "complete."
+            f"Restarts failed tasks of {flow.connector} with growing pauses, and checks that its stream is complete."
         ),
     )
     def connector(
@@ -60,7 +59,7 @@ def build(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
             # A task that fails again soon after its restart must not reset the pauses.
             if status.is_running() and now >= previous.at + BACKOFF_SECONDS[-1]:
                 previous = _Restarts(examined=previous.examined)
-            if now >= previous.examined + _EXAMINE_EVERY_SECONDS:
+            if now >= previous.examined + _STREAM_CHECK_SECONDS:
                 if faults := _faults(flow, flow.source_postgres(postgres), kafka, connect, store):
                     return dg.SkipReason(faults)
                 previous = previous.model_copy(update={"examined": now})

@@ -16,7 +16,7 @@ import dagster as dg
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.pipeline.automation import pipeline_metrics
-from cdc_lake.pipeline.automation.sensors.examination import NotExamined, examine
+from cdc_lake.pipeline.automation.sensors.parallel_map import NotInTime, map_parallel
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import all_checks, tiers
 from cdc_lake.pipeline.checks.light_check import LightCheck
@@ -127,7 +127,7 @@ def _changed(
 def _send_metrics(flow: Flow, kafka: Kafka, store: ObjectStore, metrics: Metrics) -> str:
     """Send the pipeline's metrics. Return "" on success, else the error or the tables that are not measured."""
     try:
-        measured = pipeline_metrics.now(flow, kafka, store)
+        measured = pipeline_metrics.measure(flow, kafka, store)
         metrics.put(flow.name, measured.values)
     except (ContractError, ResourceError) as error:
         return f"Cannot send the metrics of {flow.name}: {error}"
@@ -146,8 +146,8 @@ def _evaluated(
         return check.evaluate(**{name: resources[name] for name in inspect.signature(check.evaluate).parameters})
 
     results = {}
-    for check, found in zip(checks, examine(checks, find), strict=True):
-        if isinstance(found, NotExamined):
+    for check, found in zip(checks, map_parallel(checks, find), strict=True):
+        if isinstance(found, NotInTime):
             continue
         if isinstance(found, dg.AssetCheckResult):
             results[check.key] = found

@@ -14,8 +14,8 @@ from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.pending_runs import pending_adoption
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick
 from cdc_lake.pipeline.automation.sensors import flush_rule
-from cdc_lake.pipeline.automation.sensors.examination import examine_tables
 from cdc_lake.pipeline.automation.sensors.flush_rule import FlushCursor
+from cdc_lake.pipeline.automation.sensors.parallel_map import map_tables
 from cdc_lake.pipeline.automation.sensors.table_runs import land_name, launch_land
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import Flow
@@ -46,7 +46,7 @@ def _landing(flow: Flow, jobs: Jobs) -> dg.SensorDefinition:
         pending: dict[str, Pending] = {}
         can_wait: dict[str, str] = {}
         epoch = Epochs(location(store).store(), flow.name).current()
-        unlanded = examine_tables(context, flow.tables, lambda table: _unlanded(table, epoch, kafka, store))
+        unlanded = map_tables(context, flow.tables, lambda table: _unlanded(table, epoch, kafka, store))
         for table in flow.tables:
             found = unlanded[table.name]
             if isinstance(found, dg.SkipReason):
@@ -92,9 +92,7 @@ def _adopting(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
     def land(context: dg.SensorEvaluationContext, kafka: Kafka, store: ObjectStore) -> Tick:
         sinks = {table.name: sink for table in flow.tables if (sink := landing_modes.sink(table)) is not None}
         tables = [table for table in flow.tables if table.name in sinks]
-        pending = examine_tables(
-            context, tables, lambda table: pending_adoption(table, sinks[table.name], kafka, store)
-        )
+        pending = map_tables(context, tables, lambda table: pending_adoption(table, sinks[table.name], kafka, store))
         return launch_land(context, jobs, pending).tick
 
     return land

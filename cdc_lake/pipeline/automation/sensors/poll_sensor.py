@@ -9,7 +9,7 @@ import dagster as dg
 from cdc_lake.contract.errors import RaceLostError
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick
-from cdc_lake.pipeline.automation.sensors.examination import examine_tables
+from cdc_lake.pipeline.automation.sensors.parallel_map import map_tables
 from cdc_lake.pipeline.automation.sensors.table_runs import launch_poll, poll_name
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
@@ -33,7 +33,7 @@ def build(flow: Flow, jobs: Jobs) -> dg.SensorDefinition:
     )
     def poll(context: dg.SensorEvaluationContext, postgres: Postgres, store: ObjectStore) -> Tick:
         source = flow.source_postgres(postgres)
-        pending = examine_tables(context, flow.tables, lambda table: _pending(table, source, store))
+        pending = map_tables(context, flow.tables, lambda table: _pending(table, source, store))
         return launch_poll(context, jobs, pending).tick
 
     return poll

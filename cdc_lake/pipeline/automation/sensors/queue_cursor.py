@@ -61,7 +61,7 @@ class Cursor(BaseModel):
                 self.done.append(self.waiting_messages.pop(id_).handle)
 
     def keep_one_message(self, target: Target) -> None:
-        """Keep one of the messages that have only this target, which cannot be examined now.
+        """Keep one of the messages that have only this target, whose pending run cannot be determined now.
 
         The queue delivers the others again, and finally moves them to its dead letters. If the cursor kept all of them,
         it would become full, and no messages of other tables would be received.

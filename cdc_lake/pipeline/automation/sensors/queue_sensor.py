@@ -1,6 +1,6 @@
 """The sensor that reads S3 events from a queue, to launch runs sooner than the listing sensors would.
 
-A message only indicates which table to examine: the sensor finds pending runs by listing, as the listing sensors do,
+A message only shows which table may need a run: the sensor finds pending runs by listing, as the listing sensors do,
 with the same position, run key and tags. Lost, repeated and reordered messages therefore only change when a run starts.
 There is one sensor for all pipelines, because the bucket has one queue. It exists if the profile has a resource
 `queue`.
@@ -20,8 +20,8 @@ import dagster as dg
 from cdc_lake.contract.errors import UnreadableEventError
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.pending_runs import pending_adoption, pending_apply
-from cdc_lake.pipeline.automation.run_requests import Pending, Tick, described
-from cdc_lake.pipeline.automation.sensors.examination import examine, is_outage, reason
+from cdc_lake.pipeline.automation.run_requests import Pending, Tick, describe_skipped
+from cdc_lake.pipeline.automation.sensors.parallel_map import is_outage, map_parallel, skip_reason
 from cdc_lake.pipeline.automation.sensors.queue_cursor import Cursor, Target
 from cdc_lake.pipeline.automation.sensors.table_runs import apply_name, launch_apply, launch_land
 from cdc_lake.pipeline.flow import Flow
@@ -78,7 +78,7 @@ def build(pipelines: Sequence[tuple[Flow, Jobs]], definitions: Mapping[str, Any]
         context.update_cursor(cursor.model_dump_json())
         if requests:
             return dg.SensorResult(run_requests=requests)
-        return dg.SkipReason(described(skipped) or "no message reports a new object of a pipeline")
+        return dg.SkipReason(describe_skipped(skipped) or "no message reports a new object of a pipeline")
 
     return raw_events
 
@@ -99,8 +99,8 @@ def _requests(
     skipped: dict[str, str] = {}
     launched: set[tuple[str, str]] = set()
     targets = sorted(cursor.pending_targets(), key=_run)
-    examined = examine(targets, lambda target: _pending(target, tables[target[:2]], kafka, store), fatal=is_outage)
-    found_of = dict(zip(targets, examined, strict=True))
+    outcomes = map_parallel(targets, lambda target: _pending(target, tables[target[:2]], kafka, store), fatal=is_outage)
+    outcome_of = dict(zip(targets, outcomes, strict=True))
     for (pipeline, purpose), of_run in groupby(targets, key=_run):
         pending: dict[str, Pending] = {}
         for target in of_run:
@@ -108,9 +108,9 @@ def _requests(
                 skipped["/".join(target)] = "this tick already requests a run of this table"
                 cursor.defer(target)
                 continue
-            outcome = found_of[target]
+            outcome = outcome_of[target]
             if isinstance(outcome, Exception):  # one table's error must not stop the others
-                skipped["/".join(target)] = reason(context, tables[target[:2]], outcome).skip_message or ""
+                skipped["/".join(target)] = skip_reason(context, tables[target[:2]], outcome).skip_message or ""
                 cursor.keep_one_message(target)
             else:
                 pending[target[1]] = outcome

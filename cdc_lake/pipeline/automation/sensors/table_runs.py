@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from cdc_lake.pipeline.automation.jobs import Job, Jobs
-from cdc_lake.pipeline.automation.run_requests import Pending, Requested, request
+from cdc_lake.pipeline.automation.run_requests import Pending, RunRequests, request
 from cdc_lake.pipeline.flow import Flow
 
 
@@ -24,7 +24,7 @@ def poll_name(flow: Flow) -> str:
     return f"{flow.name}_poll"
 
 
-def launch_poll(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> Requested:
+def launch_poll(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> RunRequests:
     """Request runs that poll tables, land their records and apply them; see launch_land()."""
     tables = {table.name: table for table in jobs.flow.tables}
 
@@ -41,7 +41,7 @@ def launch_land(
     jobs: Jobs,
     pending: Mapping[str, Pending],
     can_wait: Mapping[str, str] | None = None,
-) -> Requested:
+) -> RunRequests:
     """Request runs that land the records of tables and apply them; they count as runs of the land sensor.
 
     `pending` is by table. One run does both: a separate run for the lake would load the definitions and start Spark
@@ -57,7 +57,7 @@ def launch_land(
     return request(context, pending, part, land_name(jobs.flow), jobs.flow.name, can_wait=can_wait, slow=slow)
 
 
-def launch_apply(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> Requested:
+def launch_apply(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> RunRequests:
     """Request runs that apply the landed records of tables, unless an active landing run will; see launch_land()."""
     tables = {table.name: table for table in jobs.flow.tables}
 

@@ -34,7 +34,7 @@ class Clock:
 
 @dataclass
 class Daemon:
-    """Evaluates one sensor repeatedly and keeps its cursor. Requested runs do not start by themselves."""
+    """Evaluates one sensor repeatedly and keeps its cursor. RunRequests runs do not start by themselves."""
 
     shop: Shop
     sensor: dg.SensorDefinition

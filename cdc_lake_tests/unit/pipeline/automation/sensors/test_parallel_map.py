@@ -1,4 +1,4 @@
-"""A tick examines tables and checks in parallel: an error, an outage, or a subject that takes too long."""
+"""A tick handles tables and checks in parallel: an error, an outage, or a subject that takes too long."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.source.epochs import Completion, Epochs
-from cdc_lake.pipeline.automation.sensors import examination
-from cdc_lake.pipeline.automation.sensors.examination import AT_ONCE, NotExamined, examine
+from cdc_lake.pipeline.automation.sensors import parallel_map
+from cdc_lake.pipeline.automation.sensors.parallel_map import MAX_THREADS, NotInTime, map_parallel
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.unit.pipeline.automation.daemon import Daemon, orders
@@ -31,8 +31,8 @@ def begun(shop: Shop) -> Shop:
     return shop
 
 
-def test_subjects_are_examined_at_once_and_their_results_are_in_order() -> None:
-    together = threading.Barrier(AT_ONCE)
+def test_subjects_are_handled_in_parallel_and_their_results_are_in_order() -> None:
+    together = threading.Barrier(MAX_THREADS)
 
     def find(number: int) -> int:
         together.wait(WAIT_SECONDS)
@@ -40,7 +40,7 @@ def test_subjects_are_examined_at_once_and_their_results_are_in_order() -> None:
             raise KeyError(number)
         return number
 
-    found = examine(range(AT_ONCE), find)
+    found = map_parallel(range(MAX_THREADS), find)
     assert isinstance(found[3], KeyError)
     assert [each for each in found if not isinstance(each, Exception)] == [0, 1, 2, 4, 5, 6, 7]
 
@@ -54,10 +54,10 @@ def test_a_subject_that_takes_too_long_does_not_delay_the_tick() -> None:
         return number
 
     started = time.monotonic()
-    found = examine((0, 1), find, seconds=0.3)
+    found = map_parallel((0, 1), find, seconds=0.3)
     assert time.monotonic() - started < WAIT_SECONDS / 2
     never.set()
-    assert isinstance(found[0], NotExamined)
+    assert isinstance(found[0], NotInTime)
     assert found[1] == 1
 
 
@@ -71,7 +71,7 @@ def test_a_fatal_error_is_raised_without_waiting_for_the_others() -> None:
 
     started = time.monotonic()
     with pytest.raises(Unreachable):
-        examine((0, 1), find, fatal=lambda error: error is OUTAGE)
+        map_parallel((0, 1), find, fatal=lambda error: error is OUTAGE)
     assert time.monotonic() - started < WAIT_SECONDS / 2
     never.set()
 
@@ -82,7 +82,7 @@ def test_a_fatal_error_is_raised_without_waiting_for_the_others() -> None:
         (ContractError("The topic is lost. Run `cdc-lake resnapshot shop`."), "The topic is lost. Run `cdc-lake"),
         (TopicMissing("There is no topic.", "Materialise it."), "There is no topic. Materialise it."),
         (LeaderMoving("Kafka is electing a leader.", "Wait."), "Kafka is electing a leader. Wait."),
-        (KeyError("x"), "Cannot examine table customers: KeyError('x')"),
+        (KeyError("x"), "Cannot find the pending runs of table customers: KeyError('x')"),
     ],
     ids=["contract", "resource", "one_partition", "unexpected"],
 )
@@ -152,7 +152,7 @@ def test_a_check_that_takes_too_long_keeps_its_result(
 ) -> None:
     never = threading.Event()
     monkeypatch.setattr(type(begun.connect), "status", lambda _self, _name: never.wait(WAIT_SECONDS))
-    monkeypatch.setattr(examination, "SECONDS", 0.3)
+    monkeypatch.setattr(parallel_map, "TICK_SECONDS", 0.3)
     found = health.tick()
     never.set()
     assert isinstance(found, dg.SensorResult)

@@ -1,6 +1,7 @@
-"""Examine the tables or checks of a pipeline in parallel, in one tick of a sensor; the error of one stops no other.
+"""Call a function for each table or check of a pipeline in parallel, within the time of one sensor tick.
 
-One after another, fifty tables of which each waits a second for an open transaction would take longer than a tick may.
+An error of one does not stop the others. Without threads, fifty tables of which each waits a second for an open
+transaction would take longer than Dagster allows for a tick.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from resources.errors import LeaderMoving, ResourceError, Unreachable
 S = TypeVar("S")
 R = TypeVar("R")
 
-AT_ONCE = 8
-SECONDS = 40.0
-"""The time for all examinations of a tick. Dagster ends a tick after 60 s and discards what it found."""
+MAX_THREADS = 8
+TICK_SECONDS = 40.0
+"""The time for all calls of a tick. Dagster ends a tick after 60 s and discards its result."""
 
 
-class NotExamined(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
-    """There was no time for a subject in this tick."""
+class NotInTime(ResourceError):  # noqa: N818 - named as all exceptions in resources/errors.py
+    """A call did not end within the time of the tick."""
 
 
-def examine(
+def map_parallel(
     subjects: Sequence[S],
     find: Callable[[S], R],
     *,
@@ -37,12 +38,12 @@ def examine(
 ) -> list[R | Exception]:
     """Return what `find` returns or raises for each subject, in order.
 
-    A subject that is not done after `seconds` gets NotExamined; its thread ends on its own. As soon as an error is
-    `fatal`, that error is raised.
+    The result is NotInTime for a subject that is not done after `seconds`; its thread continues until `find` returns.
+    As soon as `find` raises an error for which `fatal` is true, raises that error.
     """
-    seconds = SECONDS if seconds is None else seconds
+    seconds = TICK_SECONDS if seconds is None else seconds
     deadline = time.monotonic() + seconds
-    threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="examination")
+    threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="tick")
     try:
         futures = [threads.submit(_outcome, find, each, fatal) for each in subjects]
         pending = set(futures)
@@ -55,20 +56,20 @@ def examine(
         threads.shutdown(wait=False, cancel_futures=True)
 
 
-def examine_tables(
+def map_tables(
     context: dg.SensorEvaluationContext, tables: Sequence[TableFlow], find: Callable[[TableFlow], R]
 ) -> dict[str, R | dg.SkipReason]:
-    """Return what `find` returns for each table by name, or the reason why nothing is known about it.
+    """Return by table name what `find` returns for the table; if it raises an error, the reason to skip the table.
 
-    An error of a table is logged and is its reason; one that is not expected of a table, with its traceback. Raises the
-    error if a system does not answer, and an unexpected one that all tables have.
+    Logs the error, with its traceback if it is neither a ContractError nor a ResourceError. Raises the error if a
+    system does not answer, and if `find` fails for all tables without a ContractError.
     """
-    found = examine(tables, find, fatal=is_outage)
+    found = map_parallel(tables, find, fatal=is_outage)
     errors = [each for each in found if isinstance(each, Exception)]
     if errors and len(errors) == len(found) and not any(isinstance(each, ContractError) for each in errors):
         raise errors[0]
     return {
-        table.name: reason(context, table, each) if isinstance(each, Exception) else each
+        table.name: skip_reason(context, table, each) if isinstance(each, Exception) else each
         for table, each in zip(tables, found, strict=True)
     }
 
@@ -84,7 +85,7 @@ def _outcome(find: Callable[[S], R], subject: S, fatal: Callable[[Exception], bo
 
 def _result(future: Future[R | Exception], seconds: float) -> R | Exception:
     if not future.done():
-        return NotExamined(f"Cannot examine it within {seconds:.0f} s.", "The next tick examines it again.")
+        return NotInTime(f"There is no result after {seconds:.0f} s.", "The next tick tries again.")
     return future.result()
 
 
@@ -93,11 +94,11 @@ def is_outage(error: Exception) -> bool:
     return isinstance(error, Unreachable | StoreUnreachableError) and not isinstance(error, LeaderMoving)
 
 
-def reason(context: dg.SensorEvaluationContext, table: TableFlow, error: Exception) -> dg.SkipReason:
+def skip_reason(context: dg.SensorEvaluationContext, table: TableFlow, error: Exception) -> dg.SkipReason:
     """Log the error of a table, and return it as the reason why no run is requested."""
     if isinstance(error, ContractError | ResourceError):
         context.log.warning(f"{table.name}: {error.user_message}")
         return dg.SkipReason(error.user_message)
-    message = f"Cannot examine table {table.name}: {error!r}"
+    message = f"Cannot find the pending runs of table {table.name}: {error!r}"
     context.log.error(message, exc_info=error)
     return dg.SkipReason(message)
