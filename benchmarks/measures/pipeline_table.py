@@ -170,10 +170,10 @@ class PipelineTable:
 
     def land(self) -> None:
         """Land the new records, with the same steps as the sensor and the raw asset."""
-        found = table_progress.landing(self.table, self.kafka, self.store)
+        found = table_progress.landing_input(self.table, self.kafka, self.store)
         if found.behind <= 0:
             raise RuntimeError(f"Cannot measure a batch: topic {self.table.topic} has no new records.")
-        found = table_progress.landing(self.table, self.kafka, self.store)
+        found = table_progress.landing_input(self.table, self.kafka, self.store)
         # SmallLandings runs no other method of SparkJobs.
         SmallLandings(cast("SparkJobs", _Session(self.spark)), self.kafka).run(land.run, found.spec)
         head = found.chain.head()
@@ -229,7 +229,7 @@ def parts(first: int, end: int) -> Iterator[range]:
     return (range(at, min(at + size, end)) for at in range(first, end, size))
 
 
-def require_clean(found: chain_verification.Verified) -> None:
+def require_clean(found: chain_verification.VerifyResult) -> None:
     """Raise RuntimeError if the fixture's chain is damaged."""
     if found.damaged:
         raise RuntimeError(f"Cannot measure: {len(found.damaged)} objects are missing or changed: {found.damaged[:3]}.")

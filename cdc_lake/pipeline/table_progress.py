@@ -35,7 +35,7 @@ _HEARTBEAT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Landing:
+class LandingInput:
     """The input of a landing run: the chain with its newest manifest, the topic's state, and the job's spec."""
 
     chain: Chain
@@ -49,7 +49,7 @@ class Landing:
         return behind(self.head, self.state)
 
 
-def landing(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim | None = None) -> Landing:
+def landing_input(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim | None = None) -> LandingInput:
     """Return the input of a landing run; reads the end of a topic's chain, and then the end of the topic.
 
     In this order, records that another run lands in between are not reported as lost, and no record of a topic that a
@@ -77,7 +77,7 @@ def landing(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim |
         chain=chain.id,
         head=0 if head is None else head.number,
         kafka=kafka.spark_options(),
-        watermark=state.passed(table.pipeline, epoch),
+        watermark=state.end_watermark(table.pipeline, epoch),
         epoch=0 if epoch is None else epoch.number,
         claim=claim,
         records_per_object=table.landing.records_per_object,
@@ -88,7 +88,7 @@ def landing(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim |
         registry=registry_location(kafka, table.pipeline),
         changes=table.landing_changes,
     )
-    return Landing(chain, head, state, spec)
+    return LandingInput(chain, head, state, spec)
 
 
 def barrier(
@@ -113,13 +113,13 @@ def barrier(
     schema = flow.spec.source.schema_
     lsn = postgres.write_heartbeat(schema)
     written_at = polled_at = time.monotonic()
-    acknowledged = stored_offset.acknowledged(flow, connect)
+    acknowledged = stored_offset.acknowledged_lsn(flow, connect)
 
     def newest_heartbeat() -> Watermark | None:
         nonlocal written_at, polled_at, acknowledged
         if time.monotonic() - polled_at >= poll_seconds:
             running()
-            acknowledged = stored_offset.acknowledged(flow, connect)
+            acknowledged = stored_offset.acknowledged_lsn(flow, connect)
             polled_at = time.monotonic()
         if time.monotonic() - written_at >= _HEARTBEAT_SECONDS:
             postgres.write_heartbeat(schema)
@@ -197,12 +197,12 @@ def _landed_to(store: ObjectStore, table: TableFlow, head: Manifest | None, stat
     epoch = Epochs(store, table.pipeline.name).current()
     if epoch is not None and head is not None and epoch.number != head.epoch:
         return before
-    return state.passed(table.pipeline, epoch) or before
+    return state.end_watermark(table.pipeline, epoch) or before
 
 
 def streamed_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
     """Return the watermark of the records in Kafka."""
-    return state.streamed(table.pipeline, Epochs(store, table.pipeline.name).current())
+    return state.streamed_watermark(table.pipeline, Epochs(store, table.pipeline.name).current())
 
 
 def lake_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:

@@ -19,9 +19,9 @@ from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import SPARK_POOL, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply, snapshot_sweep
-from cdc_lake.pipeline.operations.land_and_apply import Applied
+from cdc_lake.pipeline.operations.land_and_apply import ApplyResult
 from cdc_lake.pipeline.parquet_target import registering
-from cdc_lake.pipeline.parquet_target.registering import Registered
+from cdc_lake.pipeline.parquet_target.registering import RegisterResult
 from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
@@ -99,7 +99,7 @@ class LakeBatch:
     only an interrupted snapshot had read them.
     """
 
-    applied: Applied
+    applied: ApplyResult
     commit: Commit | None
     swept: int
 
@@ -109,7 +109,7 @@ class LakeBatch:
         return self.applied.report is not None or self.swept > 0
 
 
-Batch: TypeAlias = LakeBatch | Registered
+Batch: TypeAlias = LakeBatch | RegisterResult
 """The result of one call of apply(), for a Hudi target or a Parquet target."""
 
 
@@ -128,7 +128,7 @@ def apply(table: TableFlow, systems: LakeSystems) -> Batch:
     applied = land_and_apply.apply(table, systems.postgres, spec, systems.jobs.run)
     commit = applied.commit
     reached = table_progress.applied_watermark(bucket, table, topic_state.now(systems.kafka, table, bucket), commit)
-    swept = snapshot_sweep.finish(table, bucket, spec, reached, commit, systems.jobs.run)
+    swept = snapshot_sweep.sweep_once(table, bucket, spec, reached, commit, systems.jobs.run)
     if swept is not None and swept.swept:
         commit = swept.commit
     if commit is not None:  # in continuous mode, the first landing may not be complete
@@ -148,7 +148,7 @@ def apply(table: TableFlow, systems: LakeSystems) -> Batch:
 
 def result(table: TableFlow, found: Sequence[Batch], systems: LakeSystems) -> dg.MaterializeResult[None]:
     """Return the metadata of batches, oldest first and at least one: their sums, and the state after the last one."""
-    if registered := [each for each in found if isinstance(each, Registered)]:
+    if registered := [each for each in found if isinstance(each, RegisterResult)]:
         return parquet_lake.result(table, registered, systems.athena, systems.store.bucket)
     batches = [each for each in found if isinstance(each, LakeBatch)]
     bucket, athena = location(systems.store).store(), systems.athena

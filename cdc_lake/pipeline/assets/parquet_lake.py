@@ -10,7 +10,7 @@ from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.parquet_file import OWN_COLUMNS
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.parquet_target import raw_table
-from cdc_lake.pipeline.parquet_target.registering import Registered
+from cdc_lake.pipeline.parquet_target.registering import RegisterResult
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
 
@@ -29,7 +29,9 @@ def description(table: TableFlow) -> str:
     )
 
 
-def result(table: TableFlow, batches: Sequence[Registered], athena: Athena, bucket: str) -> dg.MaterializeResult[None]:
+def result(
+    table: TableFlow, batches: Sequence[RegisterResult], athena: Athena, bucket: str
+) -> dg.MaterializeResult[None]:
     """Return the metadata of registrations, oldest first and at least one: their sums, and the state after the last."""
     last = batches[-1]
     registered, schema = last.registration, last.schema.schema

@@ -15,7 +15,7 @@ from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import SPARK_POOL, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply
-from cdc_lake.pipeline.operations.land_and_apply import Landed
+from cdc_lake.pipeline.operations.land_and_apply import LandResult
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
@@ -64,20 +64,20 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
 
 def land(
     table: TableFlow, postgres: SourcePostgres, kafka: Kafka, store: ObjectStore, jobs: JobRuns, owner: str
-) -> Landed:
+) -> LandResult:
     """Land the table's new records if the stream has no gap. Raises the errors of stream_continuity and of the job."""
     where = location(store)
-    stream_continuity.require_proven(table.pipeline, kafka, where.store())
+    stream_continuity.require_no_gap(table.pipeline, kafka, where.store())
     return land_and_apply.land(table, postgres, kafka, where, jobs.run, owner)
 
 
 def result(
-    table: TableFlow, landings: Sequence[Landed], store: ObjectStore, jobs: JobRuns
+    table: TableFlow, landings: Sequence[LandResult], store: ObjectStore, jobs: JobRuns
 ) -> dg.MaterializeResult[None]:
     """Return the metadata of landings, oldest first and at least one: their sums, and the state after the last one."""
     flow, bucket, last = table.pipeline, location(store).store(), landings[-1]
-    chain, state = last.found.chain, last.found.state
-    head = chain.head(last.found.spec.head)
+    chain, state = last.input.chain, last.input.state
+    head = chain.head(last.input.spec.head)
     captured = captured_schema.latest(bucket, flow.name, table.source_table)
     return dg.MaterializeResult(
         asset_key=table.key("raw"),
@@ -99,7 +99,7 @@ def result(
     )
 
 
-def _changes(landings: Sequence[Landed]) -> dict[str, str | int | float]:
+def _changes(landings: Sequence[LandResult]) -> dict[str, str | int | float]:
     reports = [landed.report for landed in landings if landed.report is not None]
     # A report has no manifest if another run landed the job's records in the meantime.
     manifests = [report.manifest for report in reports if report.manifest is not None]

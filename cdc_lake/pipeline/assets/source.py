@@ -52,7 +52,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         if automatic := [column for column in captured.schema.omitted if not column.excluded]:
             context.log.warning(
                 f"{table.source_table}: these columns cannot be captured, and are not in the lake: "
-                f"{omitted_columns.by_reason(automatic)}"
+                f"{omitted_columns.describe(automatic)}"
             )
         if database.slot(flow.slot) is None:
             schema_capture.require_snapshot_safe_dates(table, database)
@@ -94,7 +94,7 @@ def source_metadata(
     """
     schema = captured.schema
     schema_changes = [*([f"schema version {schema.version} captured"] if captured.added else []), *captured.changes]
-    transforms = transformed_columns.described(schema)
+    transforms = transformed_columns.describe(schema)
     return {
         "dagster/row_count": rows,
         "dagster/column_schema": standard_metadata.schema(
@@ -104,5 +104,5 @@ def source_metadata(
         "changes": standard_metadata.changes([*changes, *schema_changes]),
         "schema_version": schema.version,
         **({"transforms": transforms} if transforms else {}),
-        **({"omitted_columns": omitted_columns.by_reason(schema.omitted)} if schema.omitted else {}),
+        **({"omitted_columns": omitted_columns.describe(schema.omitted)} if schema.omitted else {}),
     }

@@ -24,7 +24,7 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import SPARK_POOL, Flow
 from cdc_lake.pipeline.operations import reconciliation
 from cdc_lake.pipeline.operations.polling import Systems
-from cdc_lake.pipeline.operations.reconciliation import Reconciled
+from cdc_lake.pipeline.operations.reconciliation import ReconcileResult
 from cdc_lake.pipeline.spec.field_types import seconds
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
@@ -110,7 +110,7 @@ def _cleaned(report: CleanReport) -> tuple[str, Mapping[str, str | int | float]]
     return text, facts
 
 
-def _reconciled(found: Reconciled) -> tuple[str, Mapping[str, str | int | float]]:
+def _reconciled(found: ReconcileResult) -> tuple[str, Mapping[str, str | int | float]]:
     report = found.report
     if report is None:
         return "nothing to reconcile, the lake table does not exist yet", {}

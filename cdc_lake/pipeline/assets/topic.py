@@ -21,7 +21,7 @@ from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.connector_config import connector_config, with_incremental_snapshots
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
-from cdc_lake.pipeline.operations import table_joins
+from cdc_lake.pipeline.operations import table_additions
 from cdc_lake.pipeline.source_health import heartbeat_sequence, stream_continuity, topic_state
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
 from cdc_lake.pipeline.table_flow import TableFlow
@@ -66,8 +66,9 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         key, owner = object_names.resnapshot_lease_key(flow.name), f"dagster run {context.run.run_id}"
         with lease.held(bucket, key, owner):  # the connector must not be started during a resnapshot
             epoch = _require_startable(flow, source, kafka, connect, bucket, config, starts)
-            require_published(flow, source, incremental=bool(epoch.joins or table_joins.joining(flow, epoch)))
-            epoch = table_joins.begin(flow, source, kafka, connect, bucket, epoch, config, deployment)
+            adding = bool(epoch.joins or table_additions.incomplete_tables(flow, epoch))
+            require_published(flow, source, incremental=adding)
+            epoch = table_additions.begin(flow, source, kafka, connect, bucket, epoch, config, deployment)
             if epoch.joins:
                 config = with_incremental_snapshots(flow, config)
             failpoints.reached("topic.before_connector")
@@ -79,12 +80,12 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             context.log.info(
                 f"connector {flow.connector} reads the new table {table.name}; waiting for the end of its snapshot"
             )
-            table_joins.take_snapshot(table, source, kafka, connect, epoch.joins[table.topic], deployment)
+            table_additions.take_snapshot(table, source, kafka, connect, epoch.joins[table.topic], deployment)
         heartbeat = table_progress.barrier_while_running(
             source, kafka, connect, flow, deployment.snapshot_seconds, deployment.poll_seconds
         )
-        _settled(flow, source, kafka, connect, bucket)
-        added = table_joins.complete(table, bucket, epoch)
+        _complete_first_epoch(flow, source, kafka, connect, bucket)
+        added = table_additions.complete(table, bucket, epoch)
         stream_continuity.require_topic(table, kafka, bucket)
         state = topic_state.now(kafka, table, bucket)
         changes = [
@@ -136,7 +137,7 @@ def _require_startable(
     epochs = Epochs(store, flow.name)
     epoch = stream_continuity.begin(flow, postgres, connect, store, starts)
     stream_continuity.require_finished(flow, epochs, epoch)
-    table_joins.require_captured(flow, kafka, connect.get(flow.connector), epoch)
+    table_additions.require_captured(flow, kafka, connect.get(flow.connector), epoch)
     if epochs.completion(epoch.number) is None:
         # The snapshot's position is the LSN of the heartbeat that it reads.
         postgres.write_heartbeat(flow.spec.source.schema_)
@@ -147,17 +148,16 @@ def _require_startable(
     return epoch
 
 
-def _settled(flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: Bucket) -> None:
+def _complete_first_epoch(
+    flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: Bucket
+) -> None:
     """Mark the first epoch complete after its snapshot. Raises SourceBrokenError, ContractError."""
     stream_continuity.require_whole(flow, postgres, kafka, connect, store)
     epochs = Epochs(store, flow.name)
     epoch = stream_continuity.begin(flow, postgres, connect, store)
     if epochs.completion(epoch.number) is None:
         # Read the heartbeats again: the stored state may be from before the snapshot's last attempt.
-        stored = stream_progress.load(store, flow.name)
-        seen, _ = heartbeat_sequence.follow(
-            kafka, flow, epoch, stored if stored is not None and stored.epoch == epoch.number else None
-        )
+        seen, _ = heartbeat_sequence.read_new(kafka, flow, epoch, stream_progress.load(store, flow.name))
         # No event reports rows that were deleted between an interrupted attempt and the next one: the lake stage
         # deletes them (operations/snapshot_sweep.py).
         retaken = seen.snapshot_ts_ms if len(seen.snapshots) > 1 else None

@@ -22,7 +22,7 @@ def pending_adoption(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectSt
     """Return the position of a run that adopts new objects of a sink connector, if there are any."""
     where = location(store)
     try:
-        found = table_progress.landing(table, kafka, where)
+        found = table_progress.landing_input(table, kafka, where)
     except TopicRecreatedError as error:  # launch the run: it fails with this error, which the UI shows
         return f"land:{table.topic}:{hashlib.sha256(error.user_message.encode()).hexdigest()[:12]}"
     except ContractError as error:

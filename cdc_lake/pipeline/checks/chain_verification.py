@@ -21,7 +21,7 @@ _BATCH = 1000
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerifyResult:
     """The result of a verification of the manifests after number `since`, up to number `to`.
 
     `objects` is the number of their objects; `damaged` are the keys of objects that are missing or changed.
@@ -33,7 +33,7 @@ class Verified:
     damaged: Sequence[str]
 
 
-def verify_new(chain: Chain) -> Verified:
+def verify_new(chain: Chain) -> VerifyResult:
     """Verify the manifests after the stored mark; advance the mark if no object is damaged.
 
     Raises ContractError if the chain has a gap or a damaged manifest, or no longer contains the mark's manifest.
@@ -43,12 +43,12 @@ def verify_new(chain: Chain) -> Verified:
     return _verify(chain, chain.since(since, attempt), since, records)
 
 
-def verify_whole(chain: Chain) -> Verified:
+def verify_whole(chain: Chain) -> VerifyResult:
     """Verify the chain from its first manifest. Raises ContractError as verify_new() does."""
     return _verify(chain, chain.since(0), 0, 0)
 
 
-def _verify(chain: Chain, manifests: Iterator[Manifest], since: int, records: int) -> Verified:
+def _verify(chain: Chain, manifests: Iterator[Manifest], since: int, records: int) -> VerifyResult:
     to, objects, damaged = since, 0, list[str]()
     for batch in _batches(manifests):
         items = [item for manifest in batch for item in manifest.objects]
@@ -57,7 +57,7 @@ def _verify(chain: Chain, manifests: Iterator[Manifest], since: int, records: in
         records += sum(manifest.records for manifest in batch)
         if not damaged:
             chain.set_mark("verified", batch[-1], records)
-    return Verified(since, to, objects, damaged)
+    return VerifyResult(since, to, objects, damaged)
 
 
 def _batches(manifests: Iterator[Manifest]) -> Iterator[list[Manifest]]:

@@ -11,9 +11,9 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.pipeline import step_priority, table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import chain_verification, tiers
-from cdc_lake.pipeline.checks.chain_verification import Verified
+from cdc_lake.pipeline.checks.chain_verification import VerifyResult
 from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
-from cdc_lake.pipeline.operations.small_landings import FEW_OFFSETS
+from cdc_lake.pipeline.operations.small_landings import SMALL_LANDING_OFFSETS
 from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
@@ -55,7 +55,7 @@ def _of_landings(table: TableFlow) -> list[LightCheck]:
     asset = table.key("raw")
     waiting = table.landing.flush_records
     if flow.spec.mode == "continuous":
-        waiting = max(waiting, FEW_OFFSETS)
+        waiting = max(waiting, SMALL_LANDING_OFFSETS)
 
     @light_check(
         asset=asset,
@@ -120,7 +120,7 @@ def _dead_letters_empty(table: TableFlow) -> LightCheck:
     return dead_letters_empty
 
 
-def _verified(table: TableFlow, store: ObjectStore, verify: Callable[[Chain], Verified]) -> dg.AssetCheckResult:
+def _verified(table: TableFlow, store: ObjectStore, verify: Callable[[Chain], VerifyResult]) -> dg.AssetCheckResult:
     try:
         found = verify(Chain(location(store).store(), table.pipeline.name, table.topic))
     except ContractError as error:

@@ -119,7 +119,7 @@ def _stream_whole(table: TableFlow) -> dg.AssetChecksDefinition:
         postgres: Postgres, kafka: Kafka, connect: dg.ResourceParam[Connectors], store: ObjectStore
     ) -> dg.AssetCheckResult:
         bucket = location(store).store()
-        faults = list(stream_continuity.examine(flow, flow.source_postgres(postgres), kafka, connect, bucket))
+        faults = list(stream_continuity.find_faults(flow, flow.source_postgres(postgres), kafka, connect, bucket))
         epochs = Epochs(bucket, flow.name)
         epoch = epochs.current()
         if epoch is not None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from cdc_lake.pipeline.assets import lake, raw
 from cdc_lake.pipeline.assets.lake import Batch, LakeSystems
 from cdc_lake.pipeline.continuous.stage_loop import StageLoop
-from cdc_lake.pipeline.operations.land_and_apply import Landed
-from cdc_lake.pipeline.operations.small_landings import FEW_OFFSETS
+from cdc_lake.pipeline.operations.land_and_apply import LandResult
+from cdc_lake.pipeline.operations.small_landings import SMALL_LANDING_OFFSETS
 from cdc_lake.pipeline.table_flow import TableFlow
 
 _POLL_SECONDS, _POLL_SECONDS_PER_TABLE = 0.1, 0.02
@@ -27,7 +27,7 @@ class TableStages:
     """The loops of one table; `lakes` has the table of each target with its loop."""
 
     table: TableFlow
-    raw: StageLoop[Landed]
+    raw: StageLoop[LandResult]
     lakes: Sequence[tuple[TableFlow, StageLoop[Batch]]]
 
 
@@ -54,21 +54,21 @@ def build(table: TableFlow, systems: LakeSystems, step_limit: threading.Semaphor
 
 def _land(
     table: TableFlow, systems: LakeSystems, lakes: Sequence[tuple[TableFlow, StageLoop[Batch]]]
-) -> Callable[[], Landed | None]:
+) -> Callable[[], LandResult | None]:
     ends: Mapping[int, int] = {}
     attempted_at = 0.0
 
-    def step() -> Landed | None:
+    def step() -> LandResult | None:
         nonlocal ends, attempted_at
         found = systems.kafka.end_offsets(table.topic)
         new = sum(end - ends.get(partition, 0) for partition, end in found.items())
         recent = time.monotonic() < attempted_at + _IDLE_ATTEMPT_SECONDS
         # While all targets are busy, landing later delays no record, and makes fewer and larger batches. A target that
         # fails or is slow delays a landing by at most _IDLE_ATTEMPT_SECONDS.
-        if recent and (new == 0 or (0 < new <= FEW_OFFSETS and all(loop.busy for _, loop in lakes))):
+        if recent and (new == 0 or (0 < new <= SMALL_LANDING_OFFSETS and all(loop.busy for _, loop in lakes))):
             return None
         landed = raw.land(table, systems.postgres, systems.kafka, systems.store, systems.jobs, systems.owner)
-        ends, attempted_at = landed.found.state.ends, time.monotonic()
+        ends, attempted_at = landed.input.state.ends, time.monotonic()
         return landed if landed.report is not None else None
 
     return step

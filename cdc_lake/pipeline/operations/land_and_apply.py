@@ -23,7 +23,7 @@ from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.parquet_target import raw_table
 from cdc_lake.pipeline.source_health import schema_capture
 from cdc_lake.pipeline.table_flow import TableFlow
-from cdc_lake.pipeline.table_progress import Landing
+from cdc_lake.pipeline.table_progress import LandingInput
 from resources.kafka.resource import Kafka
 
 RunJob = Callable[[Callable[[Any, Any], Any], Any], Any]
@@ -32,10 +32,10 @@ _SINK_POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Landed:
+class LandResult:
     """The input of a landing, and the job's report, which is None if nothing was pending."""
 
-    found: Landing
+    input: LandingInput
     report: LandReport | None
 
 
@@ -43,55 +43,55 @@ def land(
     table: TableFlow,
     postgres: SourcePostgres,
     kafka: Kafka,
-    where: S3Location,
+    location: S3Location,
     run: RunJob,
     owner: str,
     wait_seconds: float = lease.WAIT_SECONDS,
-) -> Landed:
+) -> LandResult:
     """Land or adopt the topic's new records under the landing lease. Raises what the job raises, and LeaseHeldError."""
-    found = table_progress.landing(table, kafka, where)
+    found = table_progress.landing_input(table, kafka, location)
     if not landing.has_work(found.head, landing_modes.pending(table, found.head, found.spec)):
-        return Landed(found, None)
+        return LandResult(found, None)
     key = object_names.landing_lease_key(table.pipeline.name, table.topic)
-    with lease.held(where.store(), key, owner, wait_seconds=wait_seconds) as held:
+    with lease.held(location.store(), key, owner, wait_seconds=wait_seconds) as held:
         # Read again under the lease: a reset that held the lease before has deleted the topic that was read above.
-        return land_claimed(table, postgres, kafka, where, run, held.claim)
+        return land_claimed(table, postgres, kafka, location, run, held.claim)
 
 
 def land_claimed(
-    table: TableFlow, postgres: SourcePostgres, kafka: Kafka, where: S3Location, run: RunJob, claim: lease.Claim
-) -> Landed:
+    table: TableFlow, postgres: SourcePostgres, kafka: Kafka, location: S3Location, run: RunJob, claim: lease.Claim
+) -> LandResult:
     """Land or adopt the topic's new records; the caller holds the landing lease `claim`.
 
     If the records are decoded, captures the source's schema first. Raises what the job and the capture raise, and
     ContractError for a catalog table that would read objects of two formats.
     """
-    found = table_progress.landing(table, kafka, where, claim)
+    found = table_progress.landing_input(table, kafka, location, claim)
     if found.head is not None and any(not each.is_hudi for each in table.in_targets):
         raw_table.object_names_of(table, found.head)
     if found.spec.typed is not None:
         # Capture after the topic's end is read: the records up to it have the schema that is captured now, or an
         # earlier one.
-        schema_capture.capture(table, postgres, where.store())
-    return Landed(found, landing_modes.land(table, kafka, found.spec, run))
+        schema_capture.capture(table, postgres, location.store())
+    return LandResult(found, landing_modes.land(table, kafka, found.spec, run))
 
 
-def land_all(table: TableFlow, attempt: Callable[[], Landed], seconds: float) -> int:
+def land_all(table: TableFlow, attempt: Callable[[], LandResult], seconds: float) -> int:
     """Repeat `attempt` until all records that the topic had at the first attempt are landed; return their number.
 
     The land job needs one attempt. A sink connector may write its objects later: the function waits for them. Raises
     what `attempt` raises, and ManifestGapError or ContractError if objects are still missing after `seconds`.
     """
-    first: Landing | None = None
+    first: LandingInput | None = None
     head: Manifest | None = None
     records = 0
 
     def again() -> bool:
         nonlocal first, head, records
         landed = attempt()
-        first = first or landed.found
+        first = first or landed.input
         records += 0 if landed.report is None else landed.report.records
-        head = landed.found.chain.head(landed.found.spec.head)
+        head = landed.input.chain.head(landed.input.spec.head)
         return any(span.first < span.next for span in landing_modes.pending(table, head, first.spec))
 
     waiting = retry_if_result(bool)
@@ -113,7 +113,7 @@ def land_all(table: TableFlow, attempt: Callable[[], Landed], seconds: float) ->
 
 
 @dataclass(frozen=True)
-class Applied:
+class ApplyResult:
     """The source's captured schema, the job's report (None if nothing was pending), and the table's newest commit."""
 
     schema: schema_capture.Capture
@@ -121,7 +121,7 @@ class Applied:
     commit: timeline.Commit | None
 
 
-def apply(table: TableFlow, postgres: SourcePostgres, spec: UpsertSpec, run: RunJob, epoch: int = 0) -> Applied:
+def apply(table: TableFlow, postgres: SourcePostgres, spec: UpsertSpec, run: RunJob, epoch: int = 0) -> ApplyResult:
     """Apply the landed records, after capturing the source's schema.
 
     `epoch` is the epoch of a resnapshot. Raises what schema_capture.capture() and the job raise.
@@ -132,6 +132,6 @@ def apply(table: TableFlow, postgres: SourcePostgres, spec: UpsertSpec, run: Run
     # Capture after the manifests are listed: their records have the schema that is captured now, or an earlier one.
     schema = schema_capture.capture(table, postgres, store, epoch=epoch)
     if not new and upsert.new_version(store, spec, commit) is None:
-        return Applied(schema, None, commit)
+        return ApplyResult(schema, None, commit)
     report: UpsertReport = run(upsert.run, replace(spec, until=new[-1].number if new else 0))
-    return Applied(schema, report, report.commit or timeline.last_commit(store, spec.prefix))
+    return ApplyResult(schema, report, report.commit or timeline.last_commit(store, spec.prefix))

@@ -43,7 +43,7 @@ class Systems:
 
 
 @dataclass(frozen=True)
-class Polled:
+class PollResult:
     """The table's newest poll and the source's schema, with the numbers of polls and records and the duration.
 
     `polls` is 0 if no row had changed.
@@ -56,7 +56,7 @@ class Polled:
     seconds: float
 
 
-def poll(table: TableFlow, systems: Systems) -> Polled:
+def poll(table: TableFlow, systems: Systems) -> PollResult:
     """Send all rows that changed before the current bound; first repeat an interrupted poll.
 
     Raises what the source, the job and Polls raise, and LeaseHeldError.
@@ -129,7 +129,7 @@ def current_epoch(table: TableFlow, postgres: SourcePostgres, store: ObjectStore
     epoch = epochs.current()
     if epoch is None:
         try:
-            return epochs.begin(stream_continuity.beginning(flow, postgres, 0, "the pipeline was started"))
+            return epochs.begin(stream_continuity.new_epoch(flow, postgres, 0, "the pipeline was started"))
         except RaceLostError:  # the first poll of another table began it
             return epochs.read(0)
     epochs.require_whole()
@@ -140,7 +140,7 @@ def current_epoch(table: TableFlow, postgres: SourcePostgres, store: ObjectStore
     return epoch
 
 
-def _poll(table: TableFlow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Polled:
+def _poll(table: TableFlow, systems: Systems, store: ObjectStore, epoch: Epoch) -> PollResult:
     chain, topic = polls(table, store), topic_id(table, systems.kafka)
     count, records, seconds = 0, 0, 0.0
     while True:
@@ -154,19 +154,19 @@ def _poll(table: TableFlow, systems: Systems, store: ObjectStore, epoch: Epoch) 
         if last is not None and not repeated:
             chain.require_topic(last.poll, topic)
             if not has_changes(table, systems.postgres, last.poll.upper, bound):
-                advanced = begun(partial(_advance, chain, bound))
-                return Polled(advanced.poll, schema, count, records, seconds)
-        started = begun(partial(chain.begin, bound, topic, epoch.number))
+                advanced = retry_races(partial(_advance, chain, bound))
+                return PollResult(advanced.poll, schema, count, records, seconds)
+        started = retry_races(partial(chain.begin, bound, topic, epoch.number))
         failpoints.reached("poll.after_begin")
         sent, took = _send(table, systems, started, schema.schema)
         done = chain.complete(started)
         failpoints.reached("poll.after_complete")
         count, records, seconds = count + 1, records + sent, seconds + took
         if not repeated:
-            return Polled(done.poll, schema, count, records, seconds)
+            return PollResult(done.poll, schema, count, records, seconds)
 
 
-def begun(change: Callable[[], StoredPoll]) -> StoredPoll:
+def retry_races(change: Callable[[], StoredPoll]) -> StoredPoll:
     """Call `change`, which changes the poll state under the poll lease, and return the changed state.
 
     Repeats the call if the sensor, which holds no lease, advanced the state in the meantime.

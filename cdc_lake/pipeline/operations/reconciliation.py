@@ -8,21 +8,21 @@ from cdc_lake.contract.schema import captured_schema
 from cdc_lake.jobs.poll import reconcile as job
 from cdc_lake.jobs.poll.reconcile import ReconcileReport, ReconcileSpec
 from cdc_lake.pipeline.operations import polling
-from cdc_lake.pipeline.operations.polling import Systems, begun, polling_lease, topic_id
+from cdc_lake.pipeline.operations.polling import Systems, polling_lease, retry_races, topic_id
 from cdc_lake.pipeline.operations.verification_steps import lake_state
 from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake.pipeline.table_flow import TableFlow
 
 
 @dataclass(frozen=True)
-class Reconciled:
+class ReconcileResult:
     """The reconciliation's number in the sequence of polls, and the job's report; both None without a lake table."""
 
     number: int | None
     report: ReconcileReport | None
 
 
-def reconcile(table: TableFlow, systems: Systems) -> Reconciled:
+def reconcile(table: TableFlow, systems: Systems) -> ReconcileResult:
     """Send a delete record for each key that is in the lake but not in the source.
 
     The records are landed and applied like those of a poll.
@@ -37,9 +37,9 @@ def reconcile(table: TableFlow, systems: Systems) -> Reconciled:
         systems.postgres.transactions_bound()
         lake = lake_state(store, table)
         if lake is None:
-            return Reconciled(None, None)
+            return ReconcileResult(None, None)
         chain, topic = polling.polls(table, store), topic_id(table, kafka)
-        poll = begun(lambda: chain.begin_reconcile(topic))
+        poll = retry_races(lambda: chain.begin_reconcile(topic))
         applying = table.upsert_spec(systems.location, owner=systems.owner)
         report: ReconcileReport = systems.run(
             job.run,
@@ -59,4 +59,4 @@ def reconcile(table: TableFlow, systems: Systems) -> Reconciled:
             ),
         )
         chain.complete(poll)
-        return Reconciled(poll.poll.number, report)
+        return ReconcileResult(poll.poll.number, report)

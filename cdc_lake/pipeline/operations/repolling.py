@@ -18,16 +18,13 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 
 from cdc_lake.contract import failpoints
-from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import chain_id, object_names
-from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
 from cdc_lake.contract.table import lease
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation, resnapshot
-from cdc_lake.pipeline.operations.epoch_opening import open_epoch
 from cdc_lake.pipeline.operations.resnapshot import Systems
-from cdc_lake.pipeline.source_health import schema_capture, stream_continuity
+from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake.pipeline.table_flow import TableFlow
 
 
@@ -40,23 +37,14 @@ def repoll(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
     store = systems.location.store()
     epochs = Epochs(store, flow.name)
     with resnapshot.resnapshot_lease(store, flow, systems.lease_wait_seconds):
-        chains = chain_id.current(store, flow.name)
-        current = epochs.current()
-        if current is None:
-            raise ContractError(
-                f"Cannot resnapshot pipeline {flow.name}: it was never started. Materialise its assets."
-            )
-        if resnapshot.unfinished(epochs, current):
+        chain = chain_id.current(store, flow.name)
+        current = resnapshot.started_epoch(epochs)
+        if resnapshot.is_unfinished(epochs, current):
             epoch = current
             yield f"continuing epoch {epoch.number} ({epoch.reason}): its rows are not in the lake yet"
         else:
             epoch = yield from _next_epoch(flow, systems, epochs, current, reason)
-        for table in flow.tables:
-            # Any schema change is allowed here, because all rows are read again.
-            schema_capture.capture(table, systems.postgres, store, epoch=epoch.number)
-            if open_epoch(Chain(store, flow.name, table.topic, chains), epoch):
-                yield f"{table.name}: epoch {epoch.number} opened"
-        failpoints.reached("resnapshot.after_opening")
+        yield from resnapshot.open_chains(flow, systems, epoch, chain)
         swept = {}
         for table in flow.tables:
             swept[table.lake_table] = yield from _repair(table, systems, epoch)
@@ -83,11 +71,11 @@ def _next_epoch(
         starts = {}
         for table in flow.tables:
             polling.ensure_topic(table, systems.kafka)
-            starts[table.topic], outcome = resnapshot.land_rest(systems, table, claims[table.topic])
+            starts[table.topic], outcome = resnapshot.land_remaining(systems, table, claims[table.topic])
             yield f"{table.name}: {outcome}"
         failpoints.reached("resnapshot.after_landing")
-        begun = stream_continuity.beginning(flow, systems.postgres, current.number + 1, reason)
-        epoch = epochs.begin(begun.model_copy(update={"starts": starts}))
+        new = stream_continuity.new_epoch(flow, systems.postgres, current.number + 1, reason)
+        epoch = epochs.begin(new.model_copy(update={"starts": starts}))
         failpoints.reached("resnapshot.after_epoch")
     yield f"epoch {epoch.number} began: {reason}"
     return epoch

@@ -66,7 +66,7 @@ class Systems:
     poll_seconds: float = 1.0
     """The interval, in seconds, between two reads of the connector's state during a wait."""
     lease_wait_seconds: float = lease.WAIT_SECONDS
-    settle_seconds: float = topic_state.ENDS_WITHIN_SECONDS
+    settle_seconds: float = topic_state.MAX_TRANSACTION_SECONDS
 
 
 def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
@@ -78,37 +78,49 @@ def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
     store = systems.location.store()
     epochs = Epochs(store, flow.name)
     with resnapshot_lease(store, flow, systems.lease_wait_seconds):
-        chains = chain_id.current(store, flow.name)
-        current = epochs.current()
-        if current is None:
-            raise ContractError(
-                f"Cannot resnapshot pipeline {flow.name}: it was never started. Materialise its assets."
-            )
+        chain = chain_id.current(store, flow.name)
+        current = started_epoch(epochs)
         lost = [
             fault
             for table in flow.tables
             for fault in stream_continuity.topic_faults(systems.kafka, table.topic, current)
         ]
-        if lost and unfinished(epochs, current):  # the records of its snapshot are lost, so it cannot be continued
+        if lost and is_unfinished(epochs, current):  # the records of its snapshot are lost, so it cannot be continued
             epochs.mark_broken(current.number, Break(faults=tuple(lost), found_at=datetime.now(UTC)))
-        if unfinished(epochs, current):
+        if is_unfinished(epochs, current):
             epoch = current
             yield f"continuing epoch {epoch.number} ({epoch.reason}): its snapshot is not in the lake yet"
         else:
             epoch = yield from _next_epoch(flow, systems, epochs, current, reason)
-        for table in flow.tables:
-            # Any schema change is allowed here, because the snapshot reads every row again.
-            schema_capture.capture(table, systems.postgres, store, epoch=epoch.number)
-            if open_epoch(Chain(store, flow.name, table.topic, chains), epoch):
-                yield f"{table.name}: epoch {epoch.number} opened"
-        failpoints.reached("resnapshot.after_opening")
+        yield from open_chains(flow, systems, epoch, chain)
         yield from _snapshot(flow, systems, store, epoch)
         swept = yield from _apply(flow, systems, store, epoch)
         epochs.complete(epoch.number, swept)
         yield f"epoch {epoch.number} is complete"
 
 
-def unfinished(epochs: Epochs, epoch: Epoch) -> bool:
+def started_epoch(epochs: Epochs) -> Epoch:
+    """Return the pipeline's current epoch. Raises ContractError if the pipeline was never started."""
+    current = epochs.current()
+    if current is None:
+        raise ContractError(
+            f"Cannot resnapshot pipeline {epochs.pipeline}: it was never started. Materialise its assets."
+        )
+    return current
+
+
+def open_chains(flow: Flow, systems: Systems, epoch: Epoch, chain: str) -> Iterator[str]:
+    """Capture the schema of each table, and open the epoch in its manifest chain, whose id is `chain`."""
+    store = systems.location.store()
+    for table in flow.tables:
+        # Any schema change is allowed here, because every row is read again.
+        schema_capture.capture(table, systems.postgres, store, epoch=epoch.number)
+        if open_epoch(Chain(store, flow.name, table.topic, chain), epoch):
+            yield f"{table.name}: epoch {epoch.number} opened"
+    failpoints.reached("resnapshot.after_opening")
+
+
+def is_unfinished(epochs: Epochs, epoch: Epoch) -> bool:
     """Return whether the epoch is neither complete nor broken, so that a resnapshot can continue it."""
     return epochs.completion(epoch.number) is None and epochs.broken(epoch.number) is None
 
@@ -156,7 +168,7 @@ def _next_epoch(
         starts = {}
         for table in flow.tables:
             ensure_topic(systems, flow, table.topic)
-            starts[table.topic], outcome = land_rest(systems, table, claims[table.topic])
+            starts[table.topic], outcome = land_remaining(systems, table, claims[table.topic])
             yield f"{table.name}: {outcome}"
         ensure_topic(systems, flow, flow.heartbeat_topic)
         starts[flow.heartbeat_topic] = _start(systems, flow.heartbeat_topic)
@@ -165,8 +177,8 @@ def _next_epoch(
         if systems.postgres.drop_slot(flow.slot):
             yield f"replication slot {flow.slot} dropped"
         failpoints.reached("resnapshot.after_slot")
-        begun = stream_continuity.beginning(flow, systems.postgres, current.number + 1, reason)
-        epoch = epochs.begin(begun.model_copy(update={"starts": starts}))
+        new = stream_continuity.new_epoch(flow, systems.postgres, current.number + 1, reason)
+        epoch = epochs.begin(new.model_copy(update={"starts": starts}))
         failpoints.reached("resnapshot.after_epoch")
     yield f"epoch {epoch.number} began: {reason}"
     return epoch
@@ -177,7 +189,7 @@ def ensure_topic(systems: Systems, flow: Flow, topic: str) -> None:
     systems.kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings(systems.config))
 
 
-def land_rest(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[Start, str]:
+def land_remaining(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[Start, str]:
     """Land the records that the stopped connector left in the topic, if possible.
 
     Returns the offsets at which the topic continues in the next epoch, and a phrase that describes the outcome.
@@ -248,9 +260,7 @@ def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) ->
 
 def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Generator[str, None, Completion]:
     """Do step 6; return the epoch's completion."""
-    seen = stream_progress.load(store, flow.name)
-    seen = seen if seen and seen.epoch == epoch.number else None
-    progress, _ = heartbeat_sequence.follow(systems.kafka, flow, epoch, seen)
+    progress, _ = heartbeat_sequence.read_new(systems.kafka, flow, epoch, stream_progress.load(store, flow.name))
     if not progress.snapshots:
         raise ContractError(
             f"Cannot sweep the tables of pipeline {flow.name}: the snapshot of epoch {epoch.number} contains no row of "

@@ -19,7 +19,7 @@ from resources.kafka.resource import Kafka
 S = TypeVar("S")
 R = TypeVar("R")
 
-FEW_OFFSETS = 10_000
+SMALL_LANDING_OFFSETS = 10_000
 """The maximum number of offsets that are landed without Spark: a client reads about 100,000 records per second."""
 _BATCH_RECORDS = 1000
 _BATCH_BYTES = 16 * 2**20
@@ -38,7 +38,7 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class SmallLandings(SparkWrapper):
-    """Runs jobs on Spark, except landings of at most FEW_OFFSETS offsets (implements `SparkJobs`).
+    """Runs jobs on Spark, except landings of at most SMALL_LANDING_OFFSETS offsets (implements `SparkJobs`).
 
     Records that are decoded when they are landed are always landed by Spark, whose expressions decode them.
     """
@@ -50,7 +50,7 @@ class SmallLandings(SparkWrapper):
         if isinstance(spec, LandSpec) and spec.typed is None:
             chain = Chain(spec.location.store(), spec.pipeline, spec.topic, spec.chain)
             spans = landing.pending(chain.head(spec.head), spec)
-            if sum(span.next - span.first for span in spans) <= FEW_OFFSETS:
+            if sum(span.next - span.first for span in spans) <= SMALL_LANDING_OFFSETS:
                 return landing.land(spec, self._writing(spec.topic))  # type: ignore[return-value]  # the job's report
         return self.spark.run(job, spec)
 

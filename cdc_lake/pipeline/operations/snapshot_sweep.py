@@ -19,7 +19,7 @@ from cdc_lake.pipeline.operations.land_and_apply import RunJob
 from cdc_lake.pipeline.table_flow import TableFlow
 
 
-def finish(
+def sweep_once(
     table: TableFlow,
     store: ObjectStore,
     spec: UpsertSpec,

@@ -63,7 +63,7 @@ def verify_tables(
             if flow.polled:
                 polled[table.name] = verification.last_poll(table)
     with verification.point() as point:
-        heartbeat = None if flow.polled else verification.streamed(seconds)
+        heartbeat = None if flow.polled else verification.wait_for_stream(seconds)
         end = time.monotonic() + seconds
         for table in _others(tables, unable):
             with _noted(unable, table):
@@ -106,7 +106,7 @@ def verify_applied(table: TableFlow, systems: Systems, *, seconds: float, limit:
     state = lake_state(verification.bucket, table)
     with verification.point() as point:
         if polled is None:
-            verification.streamed(seconds)
+            verification.wait_for_stream(seconds)
         return verification.compare(
-            table, point, state, state, verification.later(table, state, seconds), limit, polled
+            table, point, state, state, verification.unapplied(table, state, seconds), limit, polled
         )

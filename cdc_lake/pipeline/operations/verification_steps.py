@@ -24,8 +24,7 @@ from cdc_lake.contract.table import history, pending_counts, timeline
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.verify import KafkaRange, LakeState, SourceTable, VerifyReport, VerifySpec
-from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.bucket_location import location
+from cdc_lake.pipeline import bucket_location, table_progress
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply, landing_modes
 from cdc_lake.pipeline.parquet_target.boundary import boundary
@@ -40,7 +39,7 @@ from resources.spark.job_interface import SparkJobs
 from resources.waiting import until
 
 _PAUSE_SECONDS = 0.5
-_NOTE_OFFSET_SECONDS = 5.0
+_STORE_OFFSET_SECONDS = 5.0
 """The interval at which workers without exactly-once store an offset."""
 _COMPLETED = (".commit", ".deltacommit", ".replacecommit")
 """Suffixes of commits that write rows; commits of other programs, without a checkpoint, are read too."""
@@ -99,14 +98,14 @@ class Verification:
     show: Show
 
     @property
-    def where(self) -> S3Location:
+    def location(self) -> S3Location:
         """The location of the bucket."""
-        return location(self.systems.store)
+        return bucket_location.location(self.systems.store)
 
     @property
     def bucket(self) -> Bucket:
         """The bucket."""
-        return self.where.store()
+        return self.location.store()
 
     @property
     def postgres(self) -> SourcePostgres:
@@ -145,7 +144,7 @@ class Verification:
             )
         return LastPoll(last.poll.reached, last.poll.watermark)
 
-    def streamed(self, seconds: float) -> Watermark:
+    def wait_for_stream(self, seconds: float) -> Watermark:
         """Wait until all changes before the point are visible in Kafka; return the heartbeat after them."""
         self.show("waiting for the stream to pass the point")
         table_progress.barrier(self.postgres, self.systems.kafka, self.systems.connect, self.flow, seconds)
@@ -153,16 +152,16 @@ class Verification:
 
     def wait_for_lake(self, table: TableFlow, heartbeat: Watermark, seconds: float, apply: bool) -> None:
         """Wait until the table has applied everything that was streamed before the heartbeat."""
-        doing = "landing and applying what is pending" if apply else "waiting"
-        self.show(f"{doing} until lake table {table.lake_table} has passed LSN {heartbeat.lsn}")
+        action = "landing and applying what is pending" if apply else "waiting"
+        self.show(f"{action} until lake table {table.lake_table} has passed LSN {heartbeat.lsn}")
 
-        noted_at = -_NOTE_OFFSET_SECONDS
+        stored_at = -_STORE_OFFSET_SECONDS
 
         def applied_lsn() -> int:
-            nonlocal noted_at
-            if not self.flow.polled and time.monotonic() >= noted_at + _NOTE_OFFSET_SECONDS:
-                stream_continuity.note_acknowledged(self.flow, self.systems.connect, self.bucket)
-                noted_at = time.monotonic()
+            nonlocal stored_at
+            if not self.flow.polled and time.monotonic() >= stored_at + _STORE_OFFSET_SECONDS:
+                stream_continuity.store_acknowledged(self.flow, self.systems.connect, self.bucket)
+                stored_at = time.monotonic()
             if apply:
                 self._apply(table)
             # A Parquet target has no apply stage: its rows are the landed objects.
@@ -182,7 +181,7 @@ class Verification:
             pause_seconds=_PAUSE_SECONDS,
         )
 
-    def later(self, table: TableFlow, state: LakeState | None, seconds: float) -> KafkaRange:
+    def unapplied(self, table: TableFlow, state: LakeState | None, seconds: float) -> KafkaRange:
         """Return the offsets of the records that a lake state has not applied, after open transactions have ended."""
         chain = Chain(self.bucket, self.flow.name, table.topic)
         applied = chain.read(state.manifest).next_offsets() if state else {}
@@ -220,9 +219,9 @@ class Verification:
             rows = polled_source.rows(table)
             pages = files.pages if rows.divisible else None
             compared = replace(compared, pages=pages, relation=rows.relation, settled=rows.settled(polled.bound))
-        applying = table.upsert_spec(self.where, owner="verify")
+        applying = table.upsert_spec(self.location, owner="verify")
         spec = VerifySpec(
-            location=self.where,
+            location=self.location,
             pipeline=self.flow.name,
             topic=table.topic,
             uri=applying.uri(),
@@ -280,13 +279,13 @@ class Verification:
     def _apply(self, table: TableFlow) -> None:
         owner, kafka, run = f"cdc-lake verify {self.flow.name}", self.systems.kafka, self.systems.spark.run
         try:
-            land_and_apply.land(table, self.postgres, kafka, self.where, run, owner)
+            land_and_apply.land(table, self.postgres, kafka, self.location, run, owner)
         except ManifestGapError as error:
             if landing_modes.sink(table) is None:
                 raise
             self.show(error.user_message)  # the sink connector may not have written the records yet: the caller waits
         if table.is_hudi:
-            land_and_apply.apply(table, self.postgres, table.upsert_spec(self.where, owner=owner), run)
+            land_and_apply.apply(table, self.postgres, table.upsert_spec(self.location, owner=owner), run)
 
     def _require_explained(self, table: TableFlow, captured: captured_schema.TableSchema) -> None:
         source = self.flow.spec.source

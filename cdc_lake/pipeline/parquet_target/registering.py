@@ -26,11 +26,11 @@ from resources.kafka.resource import Kafka
 
 
 @dataclass(frozen=True)
-class Registered:
-    """The result of one run.
+class RegisterResult:
+    """The result of register().
 
     `schema` is the source's schema, `registration` the newest one (None before the first landing), `new` the manifests
-    that this run registered, and `changed` whether the catalog changed.
+    that this call registered, and `changed` whether the catalog changed.
     """
 
     schema: schema_capture.Capture
@@ -40,7 +40,7 @@ class Registered:
 
     @property
     def has_changes(self) -> bool:
-        """Whether the run registered manifests or changed the catalog."""
+        """Whether the call registered manifests or changed the catalog."""
         return bool(self.new) or self.changed
 
 
@@ -50,39 +50,39 @@ def register(
     kafka: Kafka,
     glue: GlueCatalog,
     athena: Athena,
-    where: S3Location,
+    location: S3Location,
     owner: str,
-) -> Registered:
+) -> RegisterResult:
     """Register what was landed since the last registration, under the table's lease.
 
     Raises what the capture, the chain and the catalog raise, LeaseHeldError and LeaseLostError.
     """
-    store, flow = where.store(), table.pipeline
+    store, flow = location.store(), table.pipeline
     Epochs(store, flow.name).require_whole()
     with lease.held(store, table.lease_key, owner) as held:
         before = registration.load(store, flow.name, table.lake_table)
-        spec = table.upsert_spec(where, owner)
+        spec = table.upsert_spec(location, owner)
         new = upsert.new_manifests(store, spec, None if before is None else before.commit)
         schema = schema_capture.capture(table, postgres, store)
         if before is None and not new:
-            return Registered(schema, None)
+            return RegisterResult(schema, None)
         versions = captured_schema.require_versions(store, flow.name, table.source_table)
         landed = table_progress.raw_watermark(store, table, topic_state.now(kafka, table, store))
         found = boundary(store, flow.name, landed)
         position = found if before is None else max(found, before.boundary)
         failpoints.reached("lake.before_catalog")
         changed = raw_table.register(
-            table, versions, position, where.bucket, new, table_progress.manifests(store, table), glue, athena
+            table, versions, position, location.bucket, new, table_progress.manifests(store, table), glue, athena
         )
         failpoints.reached("lake.after_catalog")
         held.check()
         checkpoint = _checkpoint(before, new, versions[-1].version)
         same = before is not None and (before.checkpoint, before.boundary) == (checkpoint, position)
         if before is not None and same:
-            return Registered(schema, before, (), changed)
+            return RegisterResult(schema, before, (), changed)
         after = Registration(checkpoint=checkpoint, boundary=position, instant=registration.new_instant())
         registration.save(store, flow.name, table.lake_table, after)
-    return Registered(schema, after, tuple(new), changed)
+    return RegisterResult(schema, after, tuple(new), changed)
 
 
 def pending_boundary(store: ObjectStore, table: TableFlow) -> str | None:

@@ -16,16 +16,16 @@ from resources.kafka.resource import Kafka
 from resources.postgres import lsn
 
 
-def follow(
+def read_new(
     kafka: Kafka, flow: Flow, epoch: Epoch, seen: StreamProgress | None
 ) -> tuple[StreamProgress, tuple[str, ...]]:
     """Read the heartbeats after `seen` up to the topic's end; return the new progress, and the first fault if any.
 
-    The faults are an empty tuple, or one message.
+    Without the progress of this epoch, reads from the epoch's start. The faults are an empty tuple, or one message.
     """
     topic = flow.heartbeat_topic
     start = epoch.starts.get(topic)
-    if seen is None:
+    if seen is None or seen.epoch != epoch.number:
         known = (None, {}) if start is None else (start.topic_id, start.offsets)
         seen = StreamProgress(epoch=epoch.number, topic_id=known[0], offsets=known[1])
     found = kafka.topic(topic)

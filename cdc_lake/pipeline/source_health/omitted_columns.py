@@ -56,7 +56,7 @@ def replica_identity(table: TableFlow, postgres: SourcePostgres) -> Literal["ful
     return "default" if _unpublished(table, postgres, columns) else "full"
 
 
-def by_reason(omitted: Sequence[OmittedColumn]) -> str:
+def describe(omitted: Sequence[OmittedColumn]) -> str:
     """Return the columns, each with the reason why it is omitted, as text for messages."""
     return ", ".join(f"{column.name} ({column.reason})" for column in omitted)
 

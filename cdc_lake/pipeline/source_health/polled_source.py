@@ -39,13 +39,13 @@ def rows(table: TableFlow) -> PolledRows:
     return PolledRows(relation, poll.timestamp, poll.time_zone, poll.incrementing, divisible=not poll.sql)
 
 
-def finds_deletes(table: TableFlow) -> str:
-    """Return a phrase, with its verb, that names the operation that finds the deletes of a polled table.
+def delete_finder(table: TableFlow) -> str:
+    """Return the name of the operation that finds the deletes of a polled table.
 
     Reconciliation reads the keys of a Hudi table. Without one, only a resnapshot finds deletes.
     """
     hudi = next(iter(table.hudi_targets), None)
-    return "only a resnapshot finds" if hudi is None else f"{hudi.key('lake').path[-1]}_reconcile finds"
+    return "only a resnapshot" if hudi is None else f"{hudi.key('lake').path[-1]}_reconcile"
 
 
 def query(table: TableFlow) -> str:

@@ -15,7 +15,7 @@ from resources.connect.connector_interface import Connectors
 _LSNS = ("lsn", "lsn_proc", "lsn_commit")
 
 
-def position(offset: Mapping[str, object] | None) -> int:
+def highest_lsn(offset: Mapping[str, object] | None) -> int:
     """Return the highest LSN in a stored offset; 0 without an offset."""
     values = [offset.get(name) for name in _LSNS] if offset else []
     return max((value for value in values if isinstance(value, int)), default=0)
@@ -26,7 +26,7 @@ def is_exactly_once(config: Mapping[str, str]) -> bool:
     return config.get("exactly.once.support") == "required"
 
 
-def acknowledged(flow: Flow, connect: Connectors) -> int | None:
+def acknowledged_lsn(flow: Flow, connect: Connectors) -> int | None:
     """Return the LSN up to which Kafka contains every committed change, according to the offset that Connect stored.
 
     Returns None with exactly-once, where each visible record proves this by itself, and 0 if no offset is stored.
@@ -36,4 +36,4 @@ def acknowledged(flow: Flow, connect: Connectors) -> int | None:
         return None
     if not connect.reports_offsets(flow.connector):
         return 0
-    return position(next(iter(connect.offsets(flow.connector)), None))
+    return highest_lsn(next(iter(connect.offsets(flow.connector)), None))

@@ -47,14 +47,14 @@ def begin(
             "exists already, from another or an earlier deployment, and a snapshot from this slot could miss or "
             f"repeat changes. If the slot is not used any more, `cdc-lake reset {flow.name}` drops it."
         )
-    begun = beginning(flow, postgres, 0, "it ran before epochs were stored" if ran else "the pipeline was started")
+    begun = new_epoch(flow, postgres, 0, "it ran before epochs were stored" if ran else "the pipeline was started")
     epoch = epochs.begin(begun.model_copy(update={"starts": {} if ran else dict(starts or {})}))
     if ran:
         epochs.complete(0, Completion(snapshot_lsn=None, completed_at=datetime.now(UTC)))
     return epoch
 
 
-def beginning(flow: Flow, postgres: SourcePostgres, number: int, reason: str) -> Epoch:
+def new_epoch(flow: Flow, postgres: SourcePostgres, number: int, reason: str) -> Epoch:
     """Return an epoch that describes the source's current state, without `starts`; it is not stored."""
     server = postgres.identity()
     return Epoch(
@@ -69,10 +69,10 @@ def beginning(flow: Flow, postgres: SourcePostgres, number: int, reason: str) ->
     )
 
 
-def examine(
+def find_faults(
     flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore
 ) -> tuple[str, ...]:
-    """Return the faults of the current epoch's stream; empty if it has no gaps or has not begun.
+    """Return the faults of the current epoch's stream; empty if there are none, or if the pipeline has not started.
 
     Faults are stored: the pipeline's stages fail until a resnapshot, and later calls return the same faults.
     """
@@ -87,7 +87,7 @@ def examine(
     previous = seen if seen is not None and seen.epoch == epoch.number else None
     # Heartbeats are read before the slot: after one was streamed, a slot must exist. The slot is read before Connect's
     # offset, which only advances. The server's position is read last.
-    after, gaps = heartbeat_sequence.follow(kafka, flow, epoch, previous)
+    after, gaps = heartbeat_sequence.read_new(kafka, flow, epoch, previous)
     streaming = after.heartbeat is not None or epochs.completion(epoch.number) is not None
     # The connector's state is read before the slot: slot and offset are consistent only while no task runs.
     config, halted = connect.get(flow.connector), _is_halted(connect.status(flow.connector))
@@ -116,20 +116,20 @@ def examine(
     return faults
 
 
-def note_acknowledged(flow: Flow, connect: Connectors, store: ObjectStore) -> None:
+def store_acknowledged(flow: Flow, connect: Connectors, store: ObjectStore) -> None:
     """Store the LSN up to which Kafka contains every change; without exactly-once it limits the watermarks.
 
-    examine() stores it too.
+    find_faults() stores it too.
     """
     epoch, seen = Epochs(store, flow.name).current(), load(store, flow.name)
     if epoch is not None and seen is not None and seen.epoch == epoch.number:
-        acknowledged = stored_offset.acknowledged(flow, connect)
+        acknowledged = stored_offset.acknowledged_lsn(flow, connect)
         save(store, flow.name, seen.model_copy(update={"acknowledged": acknowledged}), seen)
 
 
 def require_whole(flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> None:
-    """Raise SourceBrokenError if examine() returns faults."""
-    faults = examine(flow, postgres, kafka, connect, store)
+    """Raise SourceBrokenError if find_faults() returns faults."""
+    faults = find_faults(flow, postgres, kafka, connect, store)
     if faults:
         raise broken_stream_error(flow.name, Break(faults=faults, found_at=datetime.now(UTC)))
 
@@ -152,10 +152,11 @@ def require_complete(table: TableFlow, epoch: Epoch | None) -> None:
         )
 
 
-def require_proven(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
+def require_no_gap(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
     """Raise SourceBrokenError if a heartbeat is missing in Kafka, or if a fault is stored.
 
-    For stages without a connection to the source. A polled pipeline has no heartbeats: only stored faults count.
+    For stages that do not connect to the source. For a polled pipeline, which has no heartbeats, only checks for stored
+    faults.
     """
     epochs = Epochs(store, flow.name)
     epoch = epochs.current()
@@ -165,9 +166,7 @@ def require_proven(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
     if flow.polled:
         return
     seen = load(store, flow.name)
-    after, gaps = heartbeat_sequence.follow(
-        kafka, flow, epoch, seen if seen is not None and seen.epoch == epoch.number else None
-    )
+    after, gaps = heartbeat_sequence.read_new(kafka, flow, epoch, seen)
     if gaps:
         found = Break(faults=gaps, found_at=datetime.now(UTC))
         epochs.mark_broken(epoch.number, found)
@@ -218,7 +217,7 @@ def server_faults(
             f"{epoch.timeline}): it may lack commits that were streamed"
         )
     heartbeat_lsn = 0 if seen is None or seen.heartbeat is None else seen.heartbeat.lsn
-    reached = max(heartbeat_lsn, epoch.lsn, stored_offset.position(offset))
+    reached = max(heartbeat_lsn, epoch.lsn, stored_offset.highest_lsn(offset))
     if server.timeline == epoch.timeline and server.lsn < reached:
         yield (
             f"{where} was restored to an older state: its WAL ends at {lsn_text.to_text(server.lsn)}, but changes up "
@@ -281,10 +280,10 @@ def _slot_against_offset(flow: Flow, slot: SlotInfo | None, offset: Mapping[str,
     While a connector runs without exactly-once, Debezium confirms records to the slot up to one
     offset.flush.interval.ms before Connect stores their offset.
     """
-    if offset is not None and slot is not None and (slot.confirmed_flush_lsn or 0) > stored_offset.position(offset):
+    if offset is not None and slot is not None and (slot.confirmed_flush_lsn or 0) > stored_offset.highest_lsn(offset):
         yield (
             f"replication slot {flow.slot} begins at {lsn_text.to_text(slot.confirmed_flush_lsn or 0)}, after the "
-            f"offset {lsn_text.to_text(stored_offset.position(offset))} of connector {flow.connector}: the slot was "
+            f"offset {lsn_text.to_text(stored_offset.highest_lsn(offset))} of connector {flow.connector}: the slot was "
             "dropped and re-created, another program read it, or the worker was killed before it stored the offset "
             "that Debezium had confirmed; changes in between can be lost"
         )
@@ -305,4 +304,4 @@ def _acknowledged(
     """Return the next StreamProgress.acknowledged; the previous one if the connector or its offset is not known."""
     if config is None or not reported:
         return 0 if seen is None else seen.acknowledged
-    return None if stored_offset.is_exactly_once(config) else stored_offset.position(offset)
+    return None if stored_offset.is_exactly_once(config) else stored_offset.highest_lsn(offset)

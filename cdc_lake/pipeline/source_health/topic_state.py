@@ -23,7 +23,7 @@ from resources.kafka.resource import Kafka
 _SETTLE_SECONDS = 1.0
 _HEARTBEATS = 60
 """How many heartbeats are read: ten minutes of regular ones, or one minute of those that a barrier writes."""
-ENDS_WITHIN_SECONDS = 90.0
+MAX_TRANSACTION_SECONDS = 90.0
 """Longer than transaction.timeout.ms, one minute, after which Kafka aborts the transaction of a killed producer."""
 
 
@@ -60,11 +60,11 @@ class TopicState:
         """The newest heartbeat of any epoch, whether or not it is acknowledged."""
         return self.heartbeats[-1].watermark if self.heartbeats else None
 
-    def passed(self, flow: Flow, epoch: Epoch | None) -> Watermark | None:
+    def end_watermark(self, flow: Flow, epoch: Epoch | None) -> Watermark | None:
         """Return the watermark of a reader that has consumed everything below `ends`; None if it is not known."""
-        return self.streamed(flow, epoch) if self.settled else None
+        return self.streamed_watermark(flow, epoch) if self.settled else None
 
-    def streamed(self, flow: Flow, epoch: Epoch | None) -> Watermark | None:
+    def streamed_watermark(self, flow: Flow, epoch: Epoch | None) -> Watermark | None:
         """Return the newest acknowledged heartbeat of the epoch.
 
         Returns None before the epoch's first heartbeat: LSNs of the previous epoch may be those of another server.
@@ -80,7 +80,7 @@ class TopicState:
 def newest_heartbeat(
     kafka: Kafka, flow: Flow, since: Start | None = None, acknowledged: int | None = None
 ) -> Watermark | None:
-    """Return the newest streamed heartbeat, or None before the first one; see TopicState.streamed().
+    """Return the newest streamed heartbeat, or None before the first one; see TopicState.streamed_watermark().
 
     With `since`, returns only a heartbeat of the epoch that began there: LSNs of the previous epoch may be those of
     another server.
@@ -153,7 +153,7 @@ def _topic_id(kafka: Kafka, table: TableFlow) -> str:
     return found.topic_id
 
 
-def require_settled(kafka: Kafka, topic: str, seconds: float = ENDS_WITHIN_SECONDS) -> Mapping[int, int]:
+def require_settled(kafka: Kafka, topic: str, seconds: float = MAX_TRANSACTION_SECONDS) -> Mapping[int, int]:
     """Wait until all records that are written by now are committed or aborted; return the end offsets.
 
     Raises ContractError after `seconds`.

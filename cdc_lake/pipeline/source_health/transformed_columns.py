@@ -72,7 +72,7 @@ def transformed(table: TableFlow, columns: Sequence[Column]) -> tuple[Column, ..
     return (*changed, *inserted)
 
 
-def described(schema: TableSchema) -> str:
+def describe(schema: TableSchema) -> str:
     """Return a text that lists the effects of the transforms on the columns; empty without transforms."""
     phrases = []
     for column in schema.columns:

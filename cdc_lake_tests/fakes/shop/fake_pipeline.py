@@ -158,7 +158,7 @@ class Shop:
 
     def land(self, table: TableFlow) -> landing.LandReport:
         """Do the work of the raw asset."""
-        return self.land_by(table_progress.landing(table, self.kafka, S3Location("shop")).spec)
+        return self.land_by(table_progress.landing_input(table, self.kafka, S3Location("shop")).spec)
 
     def land_by(self, spec: landing.LandSpec) -> landing.LandReport:
         """Run the land job without Spark."""

@@ -79,8 +79,8 @@ def test_no_watermark_is_ahead_of_a_partition(pipeline: SmallPipeline, count_tri
 
     def sample() -> None:
         while not written.is_set():
-            stream_continuity.note_acknowledged(pipeline.flow, found["connect"], pipeline.store)
-            spec = table_progress.landing(table, kafka, where).spec
+            stream_continuity.store_acknowledged(pipeline.flow, found["connect"], pipeline.store)
+            spec = table_progress.landing_input(table, kafka, where).spec
             if spec.watermark is not None:
                 sampled.append((spec.watermark, spec.ends))
 

@@ -140,5 +140,5 @@ def land_through(endpoint: str) -> Mapping[str, Any]:
     found = resolved()
     at = replace(location(found["store"]), endpoint_url=endpoint)
     kafka = found["kafka"]
-    spec = table_progress.landing(table(), kafka, at).spec
+    spec = table_progress.landing_input(table(), kafka, at).spec
     return asdict(spark().run(land.run, replace(spec, records_per_object=20)))

@@ -22,7 +22,7 @@ from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.pipeline.assets import topic
 from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
 from cdc_lake.pipeline.connector_config import with_incremental_snapshots
-from cdc_lake.pipeline.operations import table_joins, verification
+from cdc_lake.pipeline.operations import table_additions, verification
 from cdc_lake.profile import spark
 from cdc_lake_tests.integration.chain.chain_pipeline import YAML, ChainPipeline
 from cdc_lake_tests.integration.chain.conftest import NewPipeline
@@ -224,7 +224,7 @@ def test_a_transaction_that_was_open_before_the_publication_is_awaited(
         waiting.set()
         return until(*args, **settings)
 
-    monkeypatch.setattr(table_joins, "until", noted)
+    monkeypatch.setattr(table_additions, "until", noted)
     # The first time, `source` waits for open transactions itself: it creates a trigger.
     pipeline.materialise("source")
     pipeline.execute(f"alter publication awaited drop table {NEW}")

@@ -18,8 +18,8 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation, repolling, verification
-from cdc_lake.pipeline.operations.polling import Polled
-from cdc_lake.pipeline.operations.reconciliation import Reconciled
+from cdc_lake.pipeline.operations.polling import PollResult
+from cdc_lake.pipeline.operations.reconciliation import ReconcileResult
 from cdc_lake.pipeline.operations.resnapshot import Systems
 from cdc_lake.pipeline.source_health import polled_source, topic_state
 from cdc_lake.pipeline.table_flow import TableFlow
@@ -86,7 +86,7 @@ class PolledPipeline:
         """The systems of a poll."""
         return polling.Systems(self.postgres, self.engines.kafka, self.engines.location, self.run, "a test", 60)
 
-    def poll(self, name: str) -> Polled:
+    def poll(self, name: str) -> PollResult:
         """Poll a table, as the topic asset does."""
         return polling.poll(self.table(name), self.systems)
 
@@ -100,13 +100,13 @@ class PolledPipeline:
         land_and_apply.land(table, self.postgres, self.engines.kafka, where, self.run, "a test")
         land_and_apply.apply(table, self.postgres, table.upsert_spec(where, "a test"), self.run)
 
-    def carry(self, name: str) -> Polled:
+    def carry(self, name: str) -> PollResult:
         """Poll, land and apply."""
         polled = self.poll(name)
         self.land_and_apply(name)
         return polled
 
-    def reconcile(self, name: str) -> Reconciled:
+    def reconcile(self, name: str) -> ReconcileResult:
         """Reconcile a table, and land and apply the deletes."""
         found = reconciliation.reconcile(self.table(name), self.systems)
         self.land_and_apply(name)

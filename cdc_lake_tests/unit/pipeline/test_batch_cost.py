@@ -16,8 +16,8 @@ from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 def land(shop: Shop) -> None:
     """Land one batch: the requests of the landing sensor, of the raw asset and of the landing job's driver."""
-    table_progress.landing(shop.orders, shop.kafka, S3Location("shop"))
-    found = table_progress.landing(shop.orders, shop.kafka, S3Location("shop"))
+    table_progress.landing_input(shop.orders, shop.kafka, S3Location("shop"))
+    found = table_progress.landing_input(shop.orders, shop.kafka, S3Location("shop"))
     shop.land_by(found.spec)
     head = found.chain.head(found.spec.head)
     assert head is not None

@@ -92,7 +92,7 @@ class Polled:
             raise ContractError("Spark has ended.")
         return job.PollReport(1, 0.1)
 
-    def poll(self) -> polling.Polled:
+    def poll(self) -> polling.PollResult:
         """Poll the table."""
         source = SourcePostgres(self.postgres)
         location = S3Location("shop")

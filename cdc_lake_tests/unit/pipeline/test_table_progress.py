@@ -115,7 +115,7 @@ def test_the_lake_stays_at_its_checkpoint_until_landed_records_are_applied(shop:
 def test_a_manifest_carries_the_heartbeat_read_before_its_offsets_were_fixed(shop: Shop) -> None:
     shop.order(1)
     shop.write_heartbeat()
-    early = table_progress.landing(shop.orders, shop.kafka, S3Location("shop"))
+    early = table_progress.landing_input(shop.orders, shop.kafka, S3Location("shop"))
     shop.now += 60
     shop.write_heartbeat()
     shop.land_by(early.spec)
@@ -186,7 +186,7 @@ def without_exactly_once(shop: Shop, stored: int) -> None:
     shop.connect.store(shop.flow.connector, {"lsn": stored})
     if Epochs(shop.bucket, "shop").current() is None:
         stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket)
-    assert stream_continuity.examine(shop.flow, shop.source, shop.kafka, shop.connect, shop.bucket) == ()
+    assert stream_continuity.find_faults(shop.flow, shop.source, shop.kafka, shop.connect, shop.bucket) == ()
 
 
 def test_without_exactly_once_a_heartbeat_counts_once_connect_has_stored_its_offset(shop: Shop) -> None:
@@ -227,7 +227,7 @@ def test_an_offset_that_is_stored_while_the_topics_ends_are_read_is_no_limit_of_
         return ends
 
     monkeypatch.setattr(topic_state, "settled_ends", settled_ends)
-    assert table_progress.landing(shop.orders, shop.kafka, S3Location("shop")).spec.watermark is None
+    assert table_progress.landing_input(shop.orders, shop.kafka, S3Location("shop")).spec.watermark is None
     assert seconds(marks(shop))["topic"] == shop.now, "the next read has the new limit"
 
 
@@ -238,7 +238,7 @@ def test_without_stored_progress_no_heartbeat_counts(shop: Shop) -> None:
     assert seconds(marks(shop))["topic"] == shop.now
     shop.bucket.delete([object_names.continuity_key("shop")])
     assert seconds(marks(shop))["topic"] is None
-    stream_continuity.require_proven(shop.flow, shop.kafka, shop.bucket)
+    stream_continuity.require_no_gap(shop.flow, shop.kafka, shop.bucket)
     assert seconds(marks(shop))["topic"] is None
     without_exactly_once(shop, shop.postgres.current_lsn())
     assert seconds(marks(shop))["topic"] == shop.now

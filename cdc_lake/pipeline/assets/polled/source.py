@@ -26,7 +26,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         key=table.key("source"),
         description=(
             f"{what} of database {source.database}, polled by {columns} every {source.poll_seconds} s. Deletes are not "
-            f"seen by polling: {polled_source.finds_deletes(table)} them.{missed}"
+            f"seen by polling: {polled_source.delete_finder(table)} finds them.{missed}"
         ),
         kinds={"postgres", "table"},
         group_name=flow.name,

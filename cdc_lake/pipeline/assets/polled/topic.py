@@ -10,7 +10,7 @@ from cdc_lake.pipeline.assets.topic import topic_metadata
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import SPARK_POOL
 from cdc_lake.pipeline.operations import polling
-from cdc_lake.pipeline.operations.polling import Polled
+from cdc_lake.pipeline.operations.polling import PollResult
 from cdc_lake.pipeline.source_health import polled_source, topic_state
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
@@ -28,8 +28,8 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         deps=[table.key("source")],
         description=(
             f"The rows of {table.poll.sql or table.polled_table} that changed, once for each poll. A row that changed "
-            f"twice between two polls has one record, and a deleted row has none: {polled_source.finds_deletes(table)} "
-            "it."
+            f"twice between two polls has one record, and a deleted row has none: {polled_source.delete_finder(table)} "
+            "finds it."
         ),
         kinds={"kafka", "pyspark"},
         group_name=flow.name,
@@ -61,7 +61,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
 
 
 def _result(
-    table: TableFlow, systems: polling.Systems, polled: Polled, instance: dg.DagsterInstance, jobs: JobRuns
+    table: TableFlow, systems: polling.Systems, polled: PollResult, instance: dg.DagsterInstance, jobs: JobRuns
 ) -> dg.MaterializeResult[None]:
     state = topic_state.now(systems.kafka, table, systems.location.store())
     changes = [

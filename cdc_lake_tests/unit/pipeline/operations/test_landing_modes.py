@@ -17,7 +17,7 @@ from cdc_lake.pipeline.checks import raw as raw_checks
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations import land_and_apply, landing_modes
-from cdc_lake.pipeline.operations.land_and_apply import Landed
+from cdc_lake.pipeline.operations.land_and_apply import LandResult
 from cdc_lake.pipeline.operations.landing_modes import KafkaTopic
 from cdc_lake.pipeline.spec.landing import LandingSpec
 from cdc_lake_tests.fakes.dagster import evaluate
@@ -46,13 +46,13 @@ def write(shop: Shop, first: int, last: int) -> str:
 
 def adopt(shop: Shop) -> AdoptReport:
     """Adopt the objects, as the raw asset does."""
-    spec = table_progress.landing(shop.orders, shop.kafka, S3Location("shop")).spec
+    spec = table_progress.landing_input(shop.orders, shop.kafka, S3Location("shop")).spec
     report = landing_modes.land(shop.orders, shop.kafka, spec, shop.spark.run)
     assert isinstance(report, AdoptReport)
     return report
 
 
-def land(shop: Shop) -> Landed:
+def land(shop: Shop) -> LandResult:
     """Land the orders under their lease."""
     return land_and_apply.land(shop.orders, shop.source, shop.kafka, S3Location("shop"), shop.spark.run, "test")
 
@@ -107,7 +107,7 @@ def test_objects_that_the_sink_connector_writes_later_are_waited_for(
     orders(adopting_shop, 7)
     late = iter([None, (0, 4), None, (5, 6)])
 
-    def attempt() -> Landed:
+    def attempt() -> LandResult:
         if offsets := next(late):
             write(adopting_shop, *offsets)
         return land(adopting_shop)

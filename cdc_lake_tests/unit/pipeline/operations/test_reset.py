@@ -294,7 +294,7 @@ def test_a_landing_suspended_before_its_manifest_writes_nothing_to_the_next_chai
 
     monkeypatch.setattr(landing, "_write", lambda _spec, spans, _write: (spans, (), []))
     full.order(9)
-    spec = table_progress.landing(full.orders, full.kafka, S3Location("shop")).spec
+    spec = table_progress.landing_input(full.orders, full.kafka, S3Location("shop")).spec
     location = cast(S3Location, MemoryLocation(full.bucket))
     full.bucket.before_put = paused
     with pytest.raises(LeaseLostError), lease.held(full.bucket, key, "run 1") as held:

@@ -142,7 +142,7 @@ def check_done(engines: Engines) -> None:
     assert manifest_epochs(shop)["orders"] == [0, 0, 1, 1]
     commit = timeline.last_commit(shop.bucket, shop.orders.lake_prefix)
     assert upsert.new_manifests(shop.bucket, shop.orders.upsert_spec(S3Location("shop"), "t"), commit) == []
-    assert stream_continuity.examine(shop.flow, shop.source, shop.kafka, shop.connect, shop.bucket) == ()
+    assert stream_continuity.find_faults(shop.flow, shop.source, shop.kafka, shop.connect, shop.bucket) == ()
 
 
 def test_all_steps_run_in_order(fake_engines: Engines) -> None:
@@ -408,7 +408,7 @@ def test_a_pipeline_that_was_never_started_is_rejected(shop: Shop) -> None:
 def test_a_landing_planned_in_the_previous_epoch_is_refused(fake_engines: Engines) -> None:
     """It fixed its offset range before the new epoch began."""
     shop = fake_engines.shop
-    early = table_progress.landing(shop.orders, shop.kafka, S3Location("shop")).spec
+    early = table_progress.landing_input(shop.orders, shop.kafka, S3Location("shop")).spec
     run(fake_engines)
     with pytest.raises(ContractError, match="epoch 0 of pipeline shop has begun"):
         shop.land_by(early)

@@ -26,7 +26,7 @@ NOT_BY_SPARK = LandReport(None, -1, 0, 0, 0, 0.0)
 def land(shop: Shop, kafka: FakeKafka | None = None) -> LandReport:
     """Land the orders' new records."""
     spark = FakeSpark({landing.run: lambda _: NOT_BY_SPARK})
-    spec = table_progress.landing(shop.orders, shop.kafka, S3Location("shop")).spec
+    spec = table_progress.landing_input(shop.orders, shop.kafka, S3Location("shop")).spec
     return SmallLandings(spark, kafka or shop.kafka).run(landing.run, spec)
 
 
@@ -92,7 +92,7 @@ def test_a_topic_that_lost_landed_records_is_found(shop: Shop) -> None:
 
 
 def test_more_records_are_left_to_spark(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small_landings, "FEW_OFFSETS", 2)
+    monkeypatch.setattr(small_landings, "SMALL_LANDING_OFFSETS", 2)
     for number in range(3):
         shop.order(number)
     assert land(shop) is NOT_BY_SPARK

@@ -16,7 +16,7 @@ from cdc_lake.pipeline.automation.pending_runs import pending_apply
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.parquet_target import registering
 from cdc_lake.pipeline.parquet_target.boundary import boundary
-from cdc_lake.pipeline.parquet_target.registering import Registered
+from cdc_lake.pipeline.parquet_target.registering import RegisterResult
 from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.fakes.aws.glue import FakeGlue
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
@@ -47,7 +47,7 @@ class Target:
         self.table: TableFlow = parquet_shop(folder, "format: json").tables[0]
         self.athena = RecordingAthena(shop.glue)
 
-    def register(self) -> Registered:
+    def register(self) -> RegisterResult:
         """Register what is landed."""
         where = location(self.shop.resources["store"])
         athena = cast(Athena, self.athena)

@@ -31,7 +31,7 @@ def begun(shop: Shop) -> Shop:
     shop.connect.store(shop.flow.connector, {"lsn": 995, "lsn_proc": None, "ts_usec": 1})
     shop.write_heartbeat(snapshot="first")
     write_heartbeat(shop)
-    assert examine(shop) == ()
+    assert find_faults(shop) == ()
     Epochs(shop.bucket, "shop").complete(0, Completion(snapshot_lsn=1001, completed_at=datetime.now(UTC)))
     return shop
 
@@ -41,9 +41,9 @@ def write_heartbeat(shop: Shop) -> None:
     shop.postgres.write_heartbeat("sales")
 
 
-def examine(shop: Shop) -> tuple[str, ...]:
+def find_faults(shop: Shop) -> tuple[str, ...]:
     """Return the faults of the shop's stream."""
-    return stream_continuity.examine(shop.flow, shop.source, shop.kafka, shop.connect, shop.bucket)
+    return stream_continuity.find_faults(shop.flow, shop.source, shop.kafka, shop.connect, shop.bucket)
 
 
 def lose_a_heartbeat(shop: Shop) -> None:
@@ -139,22 +139,22 @@ def test_a_fault_is_reported_even_after_it_disappeared(begun: Shop, fault: str) 
     begun.postgres.becomes(system_identifier="7000000000000000001", timeline=1)
     begun.postgres.put_slot(begun.flow.slot)
     begun.connect.store(begun.flow.connector, {"lsn": 995})
-    assert examine(begun)
+    assert find_faults(begun)
     with pytest.raises(SourceBrokenError, match=message):
-        stream_continuity.require_proven(begun.flow, begun.kafka, begun.bucket)
+        stream_continuity.require_no_gap(begun.flow, begun.kafka, begun.bucket)
 
 
 def test_healthy_and_stopped_streams_have_no_fault(begun: Shop) -> None:
     for _ in range(3):
         write_heartbeat(begun)
-        assert examine(begun) == ()
+        assert find_faults(begun) == ()
     begun.postgres.put_slot(begun.flow.slot, active=False)
     begun.connect.run(begun.flow.connector, "STOPPED")
-    assert examine(begun) == ()
+    assert find_faults(begun) == ()
     begun.connect.delete(begun.flow.connector, offsets=False)
-    assert examine(begun) == ()
+    assert find_faults(begun) == ()
     begun.postgres.republish(PUBLICATION, "x", tables=[*TABLES, ("sales", "more")])
-    assert examine(begun) == ()
+    assert find_faults(begun) == ()
 
 
 def test_a_running_connector_confirms_to_the_slot_before_connect_stores_its_offset(begun: Shop) -> None:
@@ -162,7 +162,7 @@ def test_a_running_connector_confirms_to_the_slot_before_connect_stores_its_offs
     for stored in (995, 995, 1005):
         begun.connect.store(begun.flow.connector, {"lsn": stored})
         begun.postgres.put_slot(begun.flow.slot, confirmed_flush_lsn=stored + 5)
-        assert examine(begun) == ()
+        assert find_faults(begun) == ()
 
 
 def test_a_missing_offset_is_a_fault_only_after_the_first_flush(shop: Shop) -> None:
@@ -175,13 +175,13 @@ def test_a_missing_offset_is_a_fault_only_after_the_first_flush(shop: Shop) -> N
     shop.connect.store(shop.flow.connector, None)
     shop.postgres.put_slot(shop.flow.slot)
     write_heartbeat(shop)
-    assert examine(shop) == ()
+    assert find_faults(shop) == ()
     Epochs(shop.bucket, "shop").complete(0, Completion(snapshot_lsn=1001, completed_at=datetime.now(UTC)))
-    assert examine(shop) == ()
+    assert find_faults(shop) == ()
     shop.connect.store(shop.flow.connector, {"lsn": 995})
-    assert examine(shop) == ()
+    assert find_faults(shop) == ()
     shop.connect.store(shop.flow.connector, None)
-    assert "has no offset of connector" in examine(shop)[0]
+    assert "has no offset of connector" in find_faults(shop)[0]
 
 
 @pytest.mark.parametrize(("support", "stored", "acknowledged"), [("required", 995, None), ("requested", 995, 995)])
@@ -190,11 +190,11 @@ def test_the_acknowledged_lsn_is_stored_without_exactly_once(
 ) -> None:
     begun.connect.put(begun.flow.connector, {"exactly.once.support": support})
     begun.connect.store(begun.flow.connector, {"lsn": stored, "lsn_proc": stored - 1})
-    assert examine(begun) == ()
+    assert find_faults(begun) == ()
     assert _limit(begun, 0) == acknowledged
     assert _limit(begun, 1) == 0, "the progress of another epoch proves nothing"
     begun.connect.delete(begun.flow.connector, offsets=False)  # kept while there is no connector
-    assert examine(begun) == ()
+    assert find_faults(begun) == ()
     assert _limit(begun, 0) == acknowledged
 
 
@@ -209,15 +209,15 @@ def test_records_delivered_twice_are_not_a_gap(begun: Shop) -> None:
     write_heartbeat(begun)
     for value in records[1:]:
         begun.kafka.send(HEARTBEATS, value)
-    assert examine(begun) == ()
+    assert find_faults(begun) == ()
     write_heartbeat(begun)
-    assert examine(begun) == ()
+    assert find_faults(begun) == ()
 
 
 def test_heartbeats_are_read_once(begun: Shop) -> None:
     for _ in range(5):
         write_heartbeat(begun)
-    assert examine(begun) == ()
+    assert find_faults(begun) == ()
     stored = stream_progress.load(begun.bucket, "shop")
     assert stored is not None
     assert stored.offsets == begun.kafka.end_offsets(HEARTBEATS)
@@ -231,15 +231,15 @@ def test_heartbeats_that_expired_unread_are_not_a_gap(begun: Shop) -> None:
         write_heartbeat(begun)
     topic = begun.kafka._topics[HEARTBEATS]
     topic.begins[0] = 5
-    assert examine(begun) == ()
+    assert find_faults(begun) == ()
     lose_a_heartbeat(begun)
-    assert "heartbeats are missing" in examine(begun)[0]
+    assert "heartbeats are missing" in find_faults(begun)[0]
 
 
 def test_a_pipeline_that_was_never_started_has_no_faults(shop: Shop) -> None:
     shop.postgres.drop_slot(shop.flow.slot)
-    assert examine(shop) == ()
-    stream_continuity.require_proven(shop.flow, shop.kafka, shop.bucket)
+    assert find_faults(shop) == ()
+    stream_continuity.require_no_gap(shop.flow, shop.kafka, shop.bucket)
 
 
 def test_an_existing_slot_of_an_unknown_owner_is_rejected(shop: Shop) -> None:
@@ -259,14 +259,14 @@ def test_a_pipeline_from_before_epochs_gets_epoch_zero(shop: Shop) -> None:
 
 def test_a_new_epoch_clears_the_faults(begun: Shop) -> None:
     begun.postgres.drop_slot(begun.flow.slot)
-    assert examine(begun)
+    assert find_faults(begun)
     topic = begun.kafka.topic(HEARTBEATS)
     assert topic is not None
     start = Start(topic_id=topic.topic_id, offsets=begun.kafka.end_offsets(HEARTBEATS))
-    after = stream_continuity.beginning(begun.flow, begun.source, 1, "why")
+    after = stream_continuity.new_epoch(begun.flow, begun.source, 1, "why")
     epochs = Epochs(begun.bucket, "shop")
     epochs.begin(Epoch.model_validate({**after.model_dump(), "starts": {HEARTBEATS: start}}))
-    assert examine(begun) == ()
+    assert find_faults(begun) == ()
     with pytest.raises(ContractError, match="a resnapshot is running, or was interrupted"):
         stream_continuity.require_finished(begun.flow, epochs, after)
     epochs.complete(1, Completion(snapshot_lsn=1, completed_at=datetime.now(UTC)))
@@ -281,7 +281,7 @@ def test_a_record_of_an_older_release_is_replaced(begun: Shop) -> None:
     stored = begun.bucket.get(key)
     assert stored is not None
     begun.bucket.replace(key, json.dumps(older).encode(), stored.etag)
-    assert examine(begun) == ()
+    assert find_faults(begun) == ()
     found = stream_progress.load(begun.bucket, "shop")
     assert found is not None
     assert (found.offset, found.acknowledged) == (True, 995)
@@ -290,7 +290,7 @@ def test_a_record_of_an_older_release_is_replaced(begun: Shop) -> None:
 def test_an_outdated_save_does_not_overwrite_a_newer_record(begun: Shop) -> None:
     before = stream_progress.load(begun.bucket, "shop")
     write_heartbeat(begun)
-    examine(begun)
+    find_faults(begun)
     later = stream_progress.load(begun.bucket, "shop")
     assert before is not None
     stream_progress.save(begun.bucket, "shop", before.model_copy(update={"snapshots": (7,)}), before)

@@ -115,7 +115,7 @@ def test_the_captured_schema_is_the_same_wherever_a_transform_is_applied(shop: S
     ]
     count = at_source.columns[4]
     assert (count.type, count.lake_type, count.uncast) == ("text", "string", "integer")
-    assert "count cast from integer to text" in transformed_columns.described(at_source)
+    assert "count cast from integer to text" in transformed_columns.describe(at_source)
     assert TableSchema.model_validate_json(at_source.model_dump_json()) == at_source
     sent = [each.sent for each in sent_columns(at_landing.columns, table.landing_changes)]
     assert [(column.name, column.type, column.uncast, column.source) for column in sent] == [

@@ -184,7 +184,7 @@ def test_the_captured_schema_has_the_columns_of_the_records(shop: Shop) -> None:
     assert (note.masked, note.missing) == (Masking(asterisks=3), "***")
     assert (environment.inserted, environment.missing, environment.lake_type) == ("test", "test", "string")
     assert topic.inserted == "shop.sales.orders"
-    assert transformed_columns.described(found) == (
+    assert transformed_columns.describe(found) == (
         "customer_id hashed (SHA-256), total renamed to amount, note masked, environment inserted, "
         "message_topic inserted"
     )

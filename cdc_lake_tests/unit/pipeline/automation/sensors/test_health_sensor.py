@@ -37,7 +37,7 @@ def begun(shop: Shop) -> Shop:
         shop.postgres.refuse_truncate("sales", table.name)
         shop.postgres.set_replica_identity("sales", table.name, "full")
     shop.write_heartbeat()
-    assert stream_continuity.examine(shop.flow, shop.source, shop.kafka, shop.connect, shop.bucket) == ()
+    assert stream_continuity.find_faults(shop.flow, shop.source, shop.kafka, shop.connect, shop.bucket) == ()
     return shop
 
 

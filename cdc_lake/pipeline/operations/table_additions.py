@@ -1,5 +1,7 @@
 """Add tables to a running pipeline by Debezium's incremental snapshot, without reading the other tables again.
 
+The addition of a table to an epoch is stored as a join (contract/source/epochs.py).
+
 Each step can be repeated (docs/decisions/0046-add-a-table-without-a-new-epoch.md):
 
 1. Store a join record for the epoch, with the topic's first offsets.
@@ -41,7 +43,7 @@ _READ = ("SUCCEEDED", "EMPTY")
 _SCAN_COMPLETED = ("Incremental Snapshot", "TABLE_SCAN_COMPLETED")
 
 
-def joining(flow: Flow, epoch: Epoch) -> list[TableFlow]:
+def incomplete_tables(flow: Flow, epoch: Epoch) -> list[TableFlow]:
     """Return the tables of the pipeline whose rows are not completely in Kafka, in the order of the YAML."""
     return [table for table in flow.tables if not epoch.contains(table.topic)]
 
@@ -77,26 +79,26 @@ def begin(
     connect: Connectors,
     store: ObjectStore,
     epoch: Epoch,
-    settings: Mapping[str, str],
+    desired: Mapping[str, str],
     deployment: Deployment,
 ) -> Epoch:
     """Do steps 1 to 3 for the tables that are new to the epoch, whose topics exist; return the epoch with its joins.
 
-    `settings` is the connector's new configuration, for the signal and notification topics that are created.
+    `desired` is the connector's new configuration, for the signal and notification topics that are created.
     Raises ContractError if a table needs a resnapshot, WaitTimedOut if a transaction stays open, and what the
     connector and the barrier raise.
     """
     epochs = Epochs(store, flow.name)
-    for table in joining(flow, epoch):
+    for table in incomplete_tables(flow, epoch):
         if table.topic not in epoch.starts:
             for topic in (flow.signal_topic, flow.notification_topic):
-                kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings(settings))
+                kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings(desired))
             _require_new(table, postgres, kafka, epochs, epoch)
             epochs.join(epoch.number, table.name, _join(table, kafka))
     failpoints.reached("join.after_record")
     epoch = epochs.read(epoch.number)
     config = connect.get(flow.connector)
-    tables = joining(flow, epoch)
+    tables = incomplete_tables(flow, epoch)
     if config is None or all(captures(config, table) for table in tables):
         return epoch
     names = ", ".join(table.name for table in tables)
