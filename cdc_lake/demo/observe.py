@@ -15,7 +15,7 @@ from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.change_event import identity
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.registry_location import to_show
+from cdc_lake.pipeline.registry_location import decode_for_display
 from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake.samples.connection import ConnectionParameters
 from resources.athena import Athena
@@ -66,7 +66,8 @@ class Observer:
     def topic_records(self) -> Iterable[Record]:
         """Return every committed record of the topic."""
         return (
-            json.loads(to_show(self.kafka, message.value) or b"{}") for message in self.kafka.peek(self.table.topic)
+            json.loads(decode_for_display(self.kafka, message.value) or b"{}")
+            for message in self.kafka.peek(self.table.topic)
         )
 
     def raw_records(self) -> Iterable[Record]:

@@ -10,12 +10,12 @@ from pathlib import Path
 import yaml
 
 DEFS = Path(__file__).parents[1] / "defs"
-FILE = "defs.yaml"
+DEFS_FILE = "defs.yaml"
 
 
 def names(defs: Path = DEFS) -> list[str]:
     """Return the names of the pipelines whose YAML has `stream.format: avro`, sorted."""
-    return sorted(path.parent.name for path in defs.glob(f"*/{FILE}") if _format(path) == "avro")
+    return sorted(path.parent.name for path in defs.glob(f"*/{DEFS_FILE}") if _format(path) == "avro")
 
 
 def _format(path: Path) -> object:

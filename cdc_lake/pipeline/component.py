@@ -33,7 +33,7 @@ from cdc_lake.pipeline.checks import all_checks, check_schedule, tiers
 from cdc_lake.pipeline.checks.upstream_checks import upstream_of
 from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.pipeline.flow import Flow
-from cdc_lake.pipeline.loading import flow as flow_of
+from cdc_lake.pipeline.loading import build_flow
 from cdc_lake.pipeline.scaffold import PipelineScaffolder
 from cdc_lake.pipeline.spec.pipeline import PipelineSpec
 
@@ -63,7 +63,7 @@ class CdcPipeline(dg.Component):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the pipeline's definitions; the code location binds the resources."""
-        return build(flow_of(self.spec, Path(context.path)), sensor_intervals.of_profile())
+        return build(build_flow(self.spec, Path(context.path)), sensor_intervals.of_profile())
 
 
 def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Definitions:  # noqa: B008 - it is frozen

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from cdc_lake.pipeline.connector_transforms import require_exact_nulls, with_transforms
+from cdc_lake.pipeline.connector_transforms import require_nulls_kept, with_transforms
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.source_health.omitted_columns import omitted_columns
 from cdc_lake.pipeline.source_health.transformed_columns import require_transformable
@@ -13,7 +13,7 @@ from resources.connect.config_template import column_pattern, render, table_patt
 from resources.deployment import Deployment
 
 CONNECTORS = Path(__file__).parents[2] / "connectors"
-PARTS = ("columns", "converters", "snapshots", "transforms")
+PARTIAL_CONFIGS = ("columns", "converters", "snapshots", "transforms")
 """The folders in `connectors/` whose files are parts of a configuration, not whole configurations."""
 _TABLES = "table.include.list"
 
@@ -22,7 +22,7 @@ def connector_config(flow: Flow, postgres: SourcePostgres, deployment: Deploymen
     """Return a pipeline's source connector configuration, including omitted columns and transforms.
 
     `connectors/columns/` and `connectors/transforms/` contain the settings for these. Raises TableMissing,
-    require_exact_nulls()'s ContractError, and what omitted_columns(), require_transformable() and with_transforms()
+    require_nulls_kept()'s ContractError, and what omitted_columns(), require_transformable() and with_transforms()
     raise.
     """
     source = flow.spec.source
@@ -33,15 +33,15 @@ def connector_config(flow: Flow, postgres: SourcePostgres, deployment: Deploymen
         require_transformable(table, columns[table.name], omitted)
         names = {column.name for column in omitted}
         if deployment.profile == "aws":
-            require_exact_nulls(table, [column for column in columns[table.name] if column.name not in names])
+            require_nulls_kept(table, [column for column in columns[table.name] if column.name not in names])
         excluded += [(source.schema_, table.name, column.name) for column in omitted]
-    config = with_transforms(flow, postgres, stopped_config(flow, postgres, deployment), CONNECTORS)
+    config = with_transforms(flow, postgres, base_config(flow, postgres, deployment), CONNECTORS)
     if not excluded:
         return config
     return config | render(CONNECTORS / "columns" / "excluded.json", {"columns": column_pattern(excluded)})
 
 
-def stopped_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment) -> dict[str, str]:
+def base_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment) -> dict[str, str]:
     """Return the configuration without omitted columns and transforms; the source's tables need not exist.
 
     It is enough for a connector that is not started. It is `connectors/debezium-postgres.json` with the pipeline's

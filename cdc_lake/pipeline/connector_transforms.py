@@ -42,7 +42,7 @@ def with_transforms(
     return settings
 
 
-def require_exact_nulls(table: TableFlow, columns: list[ColumnInfo]) -> None:
+def require_nulls_kept(table: TableFlow, columns: list[ColumnInfo]) -> None:
     """Raise ContractError for a column in which Kafka Connect before version 4 would write the default instead of NULL.
 
     Cast, InsertField and ReplaceField of Kafka Connect 3.7, the newest version of MSK Connect, copy all fields of a

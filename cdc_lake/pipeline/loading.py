@@ -10,23 +10,23 @@ import yaml
 from pydantic import ValidationError
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline.avro_pipelines import DEFS, FILE
+from cdc_lake.pipeline.avro_pipelines import DEFS, DEFS_FILE
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.spec.pipeline import Mode, PipelineSpec
 from cdc_lake.yaml_model import error_lines
 
-MODE = "CDC_LAKE_MODE"
+MODE_VARIABLE = "CDC_LAKE_MODE"
 """The environment variable that overrides the mode of all pipelines, except polled ones, which are always triggered."""
 
 
 def names(defs: Path = DEFS) -> list[str]:
     """Return the names of all pipelines, sorted."""
-    return sorted(path.parent.name for path in defs.glob(f"*/{FILE}"))
+    return sorted(path.parent.name for path in defs.glob(f"*/{DEFS_FILE}"))
 
 
 def load(name: str, defs: Path = DEFS) -> Flow:
     """Load one pipeline. Raises ContractError if no pipeline has this name, or if its YAML is not valid."""
-    path = defs / name / FILE
+    path = defs / name / DEFS_FILE
     if name not in names(defs):
         raise ContractError(
             f"Cannot load pipeline {name!r}: it does not exist. Existing pipelines: {', '.join(names(defs)) or 'none'}."
@@ -41,10 +41,10 @@ def load(name: str, defs: Path = DEFS) -> Flow:
         spec = PipelineSpec.model_validate(content["attributes"])
     except ValidationError as error:
         raise ContractError(f"{path} is not valid: {'; '.join(error_lines(error))}") from error
-    return flow(spec, path.parent)
+    return build_flow(spec, path.parent)
 
 
-def flow(spec: PipelineSpec, folder: Path) -> Flow:
+def build_flow(spec: PipelineSpec, folder: Path) -> Flow:
     """Return the pipeline that a spec and its folder define.
 
     Raises ContractError if spec and folder have different names, because commands find a pipeline by its folder, and if
@@ -52,10 +52,12 @@ def flow(spec: PipelineSpec, folder: Path) -> Flow:
     """
     if spec.name != folder.name:
         raise ContractError(
-            f"{folder / FILE} is not valid: name: use the folder's name, {folder.name}, not {spec.name!r}"
+            f"{folder / DEFS_FILE} is not valid: name: use the folder's name, {folder.name}, not {spec.name!r}"
         )
-    mode = os.environ.get(MODE)
+    mode = os.environ.get(MODE_VARIABLE)
     if mode and mode not in get_args(Mode):
-        raise ContractError(f"Cannot load pipelines: {MODE} is {mode!r}. Set it to {' or '.join(get_args(Mode))}.")
+        raise ContractError(
+            f"Cannot load pipelines: {MODE_VARIABLE} is {mode!r}. Set it to {' or '.join(get_args(Mode))}."
+        )
     overridden = mode and spec.source.kind == "log"
     return Flow(spec.model_copy(update={"mode": mode}) if overridden else spec, folder)

@@ -31,7 +31,7 @@ def _location(registry: Registry) -> RegistryLocation:
     return RegistryLocation(registry.url, registry.header())
 
 
-def to_show(kafka: Kafka, value: bytes | None) -> bytes | None:
+def decode_for_display(kafka: Kafka, value: bytes | None) -> bytes | None:
     """Return a record's value for display: an Avro value as JSON, any other value unchanged.
 
     Logs a warning and returns the value unchanged if it cannot be decoded, or if the registry does not answer.
@@ -41,5 +41,5 @@ def to_show(kafka: Kafka, value: bytes | None) -> bytes | None:
     try:
         return readable(value, _location(kafka.registry))
     except (UndecodableError, ContractError) as error:
-        log.warning("a value is shown as bytes: %s", error)
+        log.warning("Cannot decode a value, which is shown as it is stored: %s", error)
         return value

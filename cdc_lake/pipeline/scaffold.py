@@ -9,7 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline.avro_pipelines import FILE
+from cdc_lake.pipeline.avro_pipelines import DEFS_FILE
 from cdc_lake.pipeline.spec.pipeline import PipelineSpec
 from cdc_lake.yaml_model import error_lines
 
@@ -36,7 +36,7 @@ class PipelineScaffolder(dg.Scaffolder):
 
     def scaffold(self, request: dg.ScaffoldRequest[Any]) -> None:
         """Write defs.yaml. Raises ContractError if the folder's name is not a pipeline name, or if the file exists."""
-        name, file = request.target_path.name, request.target_path / FILE
+        name, file = request.target_path.name, request.target_path / DEFS_FILE
         if request.scaffold_format != "yaml":
             raise ContractError(
                 f"Cannot scaffold pipeline {name} as {request.scaffold_format}: a pipeline is YAML. Omit --format."

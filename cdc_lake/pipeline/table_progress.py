@@ -139,9 +139,9 @@ def barrier(
         if acknowledged is not None:
             newest += f"; Connect has stored the offset of LSN {acknowledged}"
         raise ContractError(
-            f"Cannot read up to LSN {lsn}: connector {flow.connector} did not write the heartbeat at that LSN to "
-            f"{flow.heartbeat_topic} within {seconds:.0f} s (newest there: {newest}). Read `cdc-lake logs connect` and "
-            "the connector's status, then materialise the topic again."
+            f"Cannot confirm that Kafka has all changes up to LSN {lsn}: connector {flow.connector} did not write the "
+            f"heartbeat at that LSN to {flow.heartbeat_topic} within {seconds:.0f} s (newest there: {newest}). Read "
+            "`cdc-lake logs connect` and the connector's status, then materialise the topic again."
         ) from error
     if found is None:
         raise AssertionError("the wait ends with a heartbeat or an error")
@@ -184,10 +184,12 @@ def behind(head: Manifest | None, state: TopicState) -> int:
 
 def raw_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
     """Return the watermark of the landed records: the topic's own watermark if all its records are landed."""
-    return _landed_to(store, table, Chain(store, table.pipeline.name, table.topic).head(), state)
+    return _landed_watermark(store, table, Chain(store, table.pipeline.name, table.topic).head(), state)
 
 
-def _landed_to(store: ObjectStore, table: TableFlow, head: Manifest | None, state: TopicState) -> Watermark | None:
+def _landed_watermark(
+    store: ObjectStore, table: TableFlow, head: Manifest | None, state: TopicState
+) -> Watermark | None:
     before = None if head is None else head.watermark
     if head is not None and head.topic_id != state.topic_id:
         return before
@@ -217,7 +219,7 @@ def applied_watermark(
     applied = None if commit is None else commit.checkpoint
     head = Chain(store, table.pipeline.name, table.topic).head(applied.manifest if applied else 0)
     if (applied.manifest if applied else 0) == (head.number if head else 0):
-        return _landed_to(store, table, head, state)
+        return _landed_watermark(store, table, head, state)
     return None if applied is None else applied.watermark
 
 

@@ -82,7 +82,7 @@ def show(
     import base64
 
     from cdc_lake.contract.objects import dead_letters
-    from cdc_lake.pipeline.registry_location import to_show
+    from cdc_lake.pipeline.registry_location import decode_for_display
     from cdc_lake.profile import resolved
 
     store = _store(pipeline)
@@ -101,7 +101,7 @@ def show(
     for name, content in _fields(found).items():
         if content not in (None, {}):
             typer.echo(printable(f"{name:<11} {content}"))
-    for line in _value_lines(to_show(resolved()["kafka"], value)):
+    for line in _value_lines(decode_for_display(resolved()["kafka"], value)):
         typer.echo(line)
 
 

@@ -61,13 +61,16 @@ def peek(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """Print committed records: key, headers, offset, timestamp, value; Avro as JSON."""
-    from cdc_lake.pipeline.registry_location import to_show
+    from cdc_lake.pipeline.registry_location import decode_for_display
 
     if tail and offset is not None:
         raise typer.BadParameter("--tail and --offset cannot be combined. Leave out one of them.")
     kafka = _kafka()
     messages = kafka.tail(name, limit, partition) if tail else kafka.peek(name, partition, offset, limit)
-    shown = (replace(each, key=to_show(kafka, each.key), value=to_show(kafka, each.value)) for each in messages)
+    shown = (
+        replace(each, key=decode_for_display(kafka, each.key), value=decode_for_display(kafka, each.value))
+        for each in messages
+    )
     _print_lines(name, shown) if as_json else _print_pretty(shown)
 
 

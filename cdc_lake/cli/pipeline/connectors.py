@@ -56,14 +56,14 @@ def lint(
     If the worker has a connector's plugin, the plugin validates the configuration. Otherwise the configuration is
     compared with the files in connectors/settings.
     """
-    from cdc_lake.pipeline.connector_config import CONNECTORS, PARTS
+    from cdc_lake.pipeline.connector_config import CONNECTORS, PARTIAL_CONFIGS
     from resources.connect.connector_lint import Settings
     from resources.errors import ConnectorConfigInvalid
 
     settings = Settings.read(CONNECTORS / "settings")
     worker = _worker_at(connect_url, connect_user) if connect_url else _local_worker()
     faulty_files = 0
-    shipped = (path for path in CONNECTORS.rglob("*.json") if path.parent.name not in PARTS)
+    shipped = (path for path in CONNECTORS.rglob("*.json") if path.parent.name not in PARTIAL_CONFIGS)
     for path in files or sorted(shipped):
         try:
             verdict, faults = _validated(path, worker, settings)

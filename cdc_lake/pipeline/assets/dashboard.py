@@ -14,7 +14,7 @@ from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
 from cdc_lake.pipeline.flow import Flow
-from cdc_lake.pipeline.publishing.publisher import Dashboards, Declared
+from cdc_lake.pipeline.publishing.publisher import Dashboards, DeclaredDashboard
 from resources.athena import Athena
 from resources.object_store import ObjectStore
 
@@ -26,7 +26,7 @@ def build(flow: Flow, file: str, checks: Sequence[dg.AssetCheckKey] = ()) -> dg.
     """
     name = PurePath(file).stem
     path = flow.file_path(file, "dashboards")
-    declared = Declared(flow.name, name, load_dashboard(path))
+    declared = DeclaredDashboard(flow.name, name, load_dashboard(path))
     if declared.spec.database != flow.catalog:
         raise DashboardError(
             f"{path}: database: use the pipeline's catalog, {flow.catalog}, not {declared.spec.database!r}"
@@ -56,8 +56,8 @@ def build(flow: Flow, file: str, checks: Sequence[dg.AssetCheckKey] = ()) -> dg.
         commits = table_progress.lake_commits(bucket, flow)  # read before the datasets
         previous = stage_state.read(bucket, key)
         published = dashboards.publish(declared, query, previous)
-        if published.note != previous:
-            stage_state.write(bucket, key, dict(published.note))
+        if published.state != previous:
+            stage_state.write(bucket, key, dict(published.state))
         return dg.MaterializeResult(
             metadata={
                 "changes": published.changes,

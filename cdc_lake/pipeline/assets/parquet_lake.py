@@ -40,19 +40,15 @@ def result(
     counts = {}
     if registered is not None:
         raw, view = (f'"{table.database}"."{name}"' for name in (table.catalog_table, table.view))
-        changes, rows = athena.query(f"SELECT (SELECT count(*) FROM {raw}), (SELECT count(*) FROM {view})").rows[0]  # noqa: S608 - checked identifiers
-        counts = {"dagster/row_count": rows, "stored_changes": changes}
+        stored, rows = athena.query(f"SELECT (SELECT count(*) FROM {raw}), (SELECT count(*) FROM {view})").rows[0]  # noqa: S608 - checked identifiers
+        counts = {"dagster/row_count": rows, "stored_changes": stored}
     new = [manifest for batch in batches for manifest in batch.new]
     objects = [item for manifest in new for item in manifest.objects]
-    changed = any(batch.changed for batch in batches)
-    schema_changes = [text for batch in batches for text in batch.schema.changes]
-    text = ", ".join(
-        [
-            *schema_changes,
-            *([f"{len(objects)} objects of {len(new)} manifests registered"] if new else []),
-            *(["catalog updated"] if changed else []),
-        ]
-    )
+    changes = [
+        *(text for batch in batches for text in batch.schema.changes),
+        *([f"{len(objects)} objects of {len(new)} manifests registered"] if new else []),
+        *(["catalog updated"] if any(batch.changed for batch in batches) else []),
+    ]
     return dg.MaterializeResult(
         asset_key=table.key("lake"),
         metadata={
@@ -65,7 +61,7 @@ def result(
             **standard_metadata.watermark(None if registered is None else registered.checkpoint.watermark),
             **standard_metadata.values(
                 {
-                    "changes": text or standard_metadata.UNCHANGED,
+                    "changes": standard_metadata.changes(changes),
                     "events": sum(item.records for item in objects),
                     "bytes": sum(item.bytes for item in objects),
                     "files": len(objects),

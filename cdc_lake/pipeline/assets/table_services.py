@@ -53,7 +53,7 @@ class Service:
     period: Literal["hourly", "daily"]
     description: str
     """What it does, in the third person."""
-    needed: Callable[[TableFlow], bool]
+    is_needed: Callable[[TableFlow], bool]
     job: Callable[[Any, Any], Any]
     """The Spark job."""
     run: Callable[[TableFlow, Systems], Any]
@@ -63,7 +63,7 @@ class Service:
 
     def tables(self, flow: Flow) -> list[TableFlow]:
         """Return the Hudi tables of a pipeline that need the service."""
-        return [table for table in flow.hudi_tables if self.needed(table)]
+        return [table for table in flow.hudi_tables if self.is_needed(table)]
 
     def key(self, table: TableFlow) -> dg.AssetKey:
         """Return the key of its asset for a table: `[<pipeline>, maintenance, <table>_<target>_<service>]`."""
@@ -129,7 +129,7 @@ PURGE = Service(
     cron="17 3 * * *",
     period="daily",
     description="Removes tombstones that are older than the replay window",
-    needed=lambda table: table.target.deletes == "hard",
+    is_needed=lambda table: table.target.deletes == "hard",
     job=purge.run,
     run=_job(purge.run, lambda table, where, owner: table.purge_spec(where, owner)),
     result=_purged,
@@ -139,7 +139,7 @@ COMPACTION = Service(
     cron="47 * * * *",
     period="hourly",
     description="Merges log files into new base files, so that readers of only the base files also see the changes",
-    needed=lambda table: table.is_merge_on_read,
+    is_needed=lambda table: table.is_merge_on_read,
     job=compact.run,
     run=_job(compact.run, lambda table, where, owner: CompactSpec(table.upsert_spec(where, owner))),
     result=_compacted,
@@ -149,7 +149,7 @@ CLUSTERING = Service(
     cron="23 4 * * *",
     period="daily",
     description="Merges small files into larger ones, which queries read faster",
-    needed=lambda _: True,
+    is_needed=lambda _: True,
     job=cluster.run,
     run=_job(cluster.run, lambda table, where, owner: ClusterSpec(table.upsert_spec(where, owner))),
     result=_clustered,
@@ -160,7 +160,7 @@ CLEANING = Service(
     period="daily",
     description="Deletes files that only states older than the table's history need, and archives their commits. Each "
     "commit does the same, so only a table without new commits needs this service",
-    needed=lambda _: True,
+    is_needed=lambda _: True,
     job=clean.run,
     run=_job(clean.run, lambda table, where, owner: CleanSpec(table.upsert_spec(where, owner))),
     result=_cleaned,
@@ -172,7 +172,7 @@ RECONCILIATION = Service(
     description="Finds the rows that were deleted at the source, which polling does not see, by reading all keys of "
     "both sides, and sends a delete for each through the topic",
     # The deletes reach all targets through the topic, so that one target is enough.
-    needed=lambda table: table.pipeline.polled and table.target == table.hudi_targets[0].target,
+    is_needed=lambda table: table.pipeline.polled and table.target == table.hudi_targets[0].target,
     job=reconcile.run,
     run=reconciliation.reconcile,
     result=_reconciled,
@@ -197,7 +197,7 @@ def _asset(table: TableFlow, service: Service) -> dg.AssetsDefinition:
         pool=SPARK_POOL,
         freshness_policy=dg.FreshnessPolicy.time_window(_LATE_PERIODS * timedelta(seconds=seconds(service.period))),
     )
-    def maintained(
+    def service_asset(
         context: dg.AssetExecutionContext,
         postgres: Postgres,
         kafka: Kafka,
@@ -210,4 +210,4 @@ def _asset(table: TableFlow, service: Service) -> dg.AssetsDefinition:
         text, facts = service.result(report)
         return dg.MaterializeResult(metadata={**standard_metadata.values({"result": text, **facts}), **jobs.metadata()})
 
-    return maintained
+    return service_asset

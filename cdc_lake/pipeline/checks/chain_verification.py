@@ -15,7 +15,7 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import LandedObject, Manifest
 from cdc_lake.contract.objects.store import ObjectStore
 
-_REQUESTS = 8
+_PARALLEL_REQUESTS = 8
 _BATCH = 1000
 """The number of manifests whose objects are verified together; it bounds the memory for long chains."""
 
@@ -70,7 +70,7 @@ def _damaged(store: ObjectStore, items: Sequence[LandedObject]) -> list[str]:
     own = {item.key: (item.bytes, item.etag) for item in items if item.sink is None}
     found = dict(_listed(store, own))
     adopted = list(dict.fromkeys(item.key for item in items if item.sink is not None))
-    with ThreadPoolExecutor(_REQUESTS) as pool:
+    with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
         existing = list(pool.map(store.exists, adopted))
     missing = [key for key, exists in zip(adopted, existing, strict=True) if not exists]
     return [key for key, expected in own.items() if found.get(key) != expected] + missing

@@ -23,7 +23,7 @@ from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
 
-_SHOWN = 10
+_MAX_SHOWN = 10
 
 
 def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
@@ -39,7 +39,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     )
     def keys_unique(athena: Athena) -> dg.AssetCheckResult:
         key = ", ".join(f'"{name}"' for name in table.spec.key)
-        sql = f"SELECT {key}, count(*) FROM {entry} GROUP BY {key} HAVING count(*) > 1 LIMIT {_SHOWN}"  # noqa: S608 - checked identifiers
+        sql = f"SELECT {key}, count(*) FROM {entry} GROUP BY {key} HAVING count(*) > 1 LIMIT {_MAX_SHOWN}"  # noqa: S608 - checked identifiers
         doubled = athena.query(sql).rows
         return dg.AssetCheckResult(
             passed=not doubled,
@@ -69,7 +69,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     ) -> dg.AssetCheckResult:
         jobs = JobRuns(spark)
         systems = Systems(table.pipeline.source_postgres(postgres), kafka, connect, store, jobs)
-        found = verify_applied(table, systems, seconds=deployment.stream_seconds, limit=_SHOWN)
+        found = verify_applied(table, systems, seconds=deployment.stream_seconds, limit=_MAX_SHOWN)
         counts = ("source_rows", "lake_rows", "compared", "pending", "missing", "extra", "different", "doubled")
         nothing_compared = found.source_rows > 0 and not found.compared and found.clean
         only_warn = nothing_compared and not found.never_compared
@@ -88,9 +88,9 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
                 ),
                 "differences": dg.MetadataValue.json([dataclasses.asdict(each) for each in found.differences]),
                 "not_compared": dg.MetadataValue.json(
-                    [dict(key) for key in list(found.pending_keys.values())[:_SHOWN]]
+                    [dict(key) for key in list(found.pending_keys.values())[:_MAX_SHOWN]]
                 ),
-                "never_compared": dg.MetadataValue.json([*map(dict, found.never_compared[:_SHOWN])]),
+                "never_compared": dg.MetadataValue.json([*map(dict, found.never_compared[:_MAX_SHOWN])]),
             },
         )
 
@@ -119,7 +119,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
                 "live_files": len(sizes),
                 "mean_bytes": mean,
                 "total_bytes": total,
-                "missing_files": dg.MetadataValue.json(missing[:_SHOWN]),
+                "missing_files": dg.MetadataValue.json(missing[:_MAX_SHOWN]),
             },
         )
 

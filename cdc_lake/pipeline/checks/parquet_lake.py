@@ -15,7 +15,7 @@ from cdc_lake.pipeline.table_flow import TableFlow
 from resources.glue.catalog import GlueCatalog
 from resources.object_store import ObjectStore
 
-_SHOWN = 10
+_MAX_SHOWN = 10
 
 
 def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
@@ -55,7 +55,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         return dg.AssetCheckResult(
             passed=not extra,
             severity=dg.AssetCheckSeverity.WARN,  # the view omits repeated rows
-            metadata={"unlisted_objects": len(extra), "first": dg.MetadataValue.json(extra[:_SHOWN])},
+            metadata={"unlisted_objects": len(extra), "first": dg.MetadataValue.json(extra[:_MAX_SHOWN])},
         )
 
     return [columns_registered, objects_listed]

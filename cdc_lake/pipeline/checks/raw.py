@@ -19,7 +19,7 @@ from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 
-_SHOWN = 10
+_MAX_SHOWN = 10
 
 
 def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
@@ -109,7 +109,7 @@ def _dead_letters_empty(table: TableFlow) -> LightCheck:
     def dead_letters_empty(store: ObjectStore) -> dg.AssetCheckResult:
         bucket = location(store).store()
         count = sum(1 for _ in dead_letters.keys(bucket, flow.name))
-        first = {letter.id: letter.reason for letter in islice(dead_letters.letters(bucket, flow.name), _SHOWN)}
+        first = {letter.id: letter.reason for letter in islice(dead_letters.letters(bucket, flow.name), _MAX_SHOWN)}
         message = f"Records that are not in the lake: {count}. `cdc-lake dlq list {flow.name}` lists their causes."
         return dg.AssetCheckResult(
             passed=not count,
@@ -131,6 +131,6 @@ def _verified(table: TableFlow, store: ObjectStore, verify: Callable[[Chain], Ve
             "manifests": found.to - found.since,
             "verified_to": found.to,
             "objects": found.objects,
-            "missing_or_changed": dg.MetadataValue.json(found.damaged[:_SHOWN]),
+            "missing_or_changed": dg.MetadataValue.json(found.damaged[:_MAX_SHOWN]),
         },
     )

@@ -11,7 +11,7 @@ from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.postgres.resource import Postgres
 
-_SHOWN = 10
+_MAX_SHOWN = 10
 
 
 def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
@@ -33,7 +33,7 @@ def _check(flow: Flow, file: str) -> dg.AssetChecksDefinition:
     def no_rows(postgres: Postgres) -> dg.AssetCheckResult:
         with flow.source_postgres(postgres).connect() as connection, connection.cursor() as cursor:
             cursor.execute(sql)
-            faults = cursor.fetchmany(_SHOWN)
+            faults = cursor.fetchmany(_MAX_SHOWN)
             found = cursor.rowcount
         return dg.AssetCheckResult(
             passed=found == 0,

@@ -82,12 +82,12 @@ class StageLoop(Generic[T]):
                 failures += 1
                 wait = backoff(failures)
                 _log.exception("%s failed; next attempt in %s s", self.name, wait)
-                self._note(None, error)
+                self._store(None, error)
                 if last or self._stop.wait(wait):
                     return
                 continue
             failures = 0
-            self._note(batch, None)
+            self._store(batch, None)
             self._working = False
             if batch is not None:
                 self._done()
@@ -95,7 +95,7 @@ class StageLoop(Generic[T]):
                 return
             self._wake.wait(self._pause)
 
-    def _note(self, batch: T | None, error: Exception | None) -> None:
+    def _store(self, batch: T | None, error: Exception | None) -> None:
         with self._lock:
             self._error = error
             if batch is not None:

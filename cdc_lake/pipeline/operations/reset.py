@@ -23,7 +23,7 @@ from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table import lease
 from cdc_lake.pipeline.assets import refined_table
-from cdc_lake.pipeline.connector_config import stopped_config
+from cdc_lake.pipeline.connector_config import base_config
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.publishing.publisher import Dashboards
@@ -96,7 +96,7 @@ def _delete_stream(
     """Delete the connector with its offsets, and the slot."""
     if connect.get(flow.connector) is None and Epochs(store, flow.name).current() is not None:
         # The connector was deleted, but Connect keeps its offsets, and deletes only offsets of existing connectors.
-        connect.halt(flow.connector, stopped_config(flow, postgres, deployment))
+        connect.halt(flow.connector, base_config(flow, postgres, deployment))
     if connect.delete(flow.connector, offsets=True):
         yield f"connector {flow.connector} with its offsets"
     failpoints.reached("reset.after_connector")

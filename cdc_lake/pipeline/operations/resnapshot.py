@@ -300,8 +300,9 @@ def _head(store: ObjectStore, table: TableFlow, epoch: Epoch) -> int:
     if head is None or head.epoch != epoch.number:
         state = "is empty" if head is None else f"ends in epoch {head.epoch}"
         raise SnapshotNotAppliedError(
-            f"Cannot sweep table {table.name}: epoch {epoch.number} is landed, and its manifest chain {state}. Restore "
-            f"the manifests of topic {table.topic}, or start over with `cdc-lake reset {table.pipeline.name}`."
+            f"Cannot sweep table {table.name}: the snapshot of epoch {epoch.number} was landed, but the manifest chain "
+            f"of topic {table.topic} {state}. Restore the chain's manifests, or start over with `cdc-lake reset "
+            f"{table.pipeline.name}`."
         )
     return head.number
 

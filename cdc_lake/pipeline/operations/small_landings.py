@@ -51,10 +51,10 @@ class SmallLandings(SparkWrapper):
             chain = Chain(spec.location.store(), spec.pipeline, spec.topic, spec.chain)
             spans = landing.pending(chain.head(spec.head), spec)
             if sum(span.next - span.first for span in spans) <= SMALL_LANDING_OFFSETS:
-                return landing.land(spec, self._writing(spec.topic))  # type: ignore[return-value]  # the job's report
+                return landing.land(spec, self._writer_for(spec.topic))  # type: ignore[return-value]  # the job's report
         return self.spark.run(job, spec)
 
-    def _writing(self, topic: str) -> landing.WriteRecords:
+    def _writer_for(self, topic: str) -> landing.WriteRecords:
         """Return the function that reads offset ranges of the topic and passes the records to a RawWriter."""
 
         def write(writer: RawWriter, ranges: Mapping[int, tuple[int, int]]) -> Iterator[tuple[str, str]]:

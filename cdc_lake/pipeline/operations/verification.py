@@ -32,7 +32,7 @@ from resources.errors import ResourceError
 __all__ = ["LIMIT", "Systems", "verify_applied", "verify_tables"]
 
 LIMIT = 20
-_LEAST_SECONDS = 1.0
+_MIN_WAIT_SECONDS = 1.0
 """How long each table is waited for, even if the wait for another one took all of the time."""
 
 
@@ -55,9 +55,9 @@ def verify_tables(
     verification = Verification(flow, systems, show)
     base: dict[str, LakeState | None] = {}
     polled: dict[str, LastPoll] = {}
-    unable: dict[str, str] = {}
+    errors: dict[str, str] = {}
     for table in tables:
-        with _noted(unable, table):
+        with _collect_errors(errors, table):
             stream_continuity.require_complete(table, verification.current)
             base[table.lake_table] = lake_state(verification.bucket, table)  # before the point
             if flow.polled:
@@ -65,32 +65,32 @@ def verify_tables(
     with verification.point() as point:
         heartbeat = None if flow.polled else verification.wait_for_stream(seconds)
         end = time.monotonic() + seconds
-        for table in _others(tables, unable):
-            with _noted(unable, table):
-                left = seconds if apply else max(end - time.monotonic(), _LEAST_SECONDS)
+        for table in _without_errors(tables, errors):
+            with _collect_errors(errors, table):
+                left = seconds if apply else max(end - time.monotonic(), _MIN_WAIT_SECONDS)
                 verification.wait_for_lake(table, heartbeat or polled[table.name].watermark, left, apply)
-        for table in _others(tables, unable):
+        for table in _without_errors(tables, errors):
             report = None
-            with _noted(unable, table):
+            with _collect_errors(errors, table):
                 state, before = lake_state(verification.bucket, table), base[table.lake_table]
                 report = verification.compare(table, point, state, before, None, limit, polled.get(table.name))
             if report is not None:
                 yield table, report
-    if unable:
-        raise TablesNotComparedError(flow.name, unable)
+    if errors:
+        raise TablesNotComparedError(flow.name, errors)
 
 
-def _others(tables: Sequence[TableFlow], unable: Mapping[str, str]) -> list[TableFlow]:
-    return [table for table in tables if table.lake_table not in unable]
+def _without_errors(tables: Sequence[TableFlow], errors: Mapping[str, str]) -> list[TableFlow]:
+    return [table for table in tables if table.lake_table not in errors]
 
 
 @contextmanager
-def _noted(unable: dict[str, str], table: TableFlow) -> Iterator[None]:
-    """Add an error of the block to `unable`, by lake table."""
+def _collect_errors(errors: dict[str, str], table: TableFlow) -> Iterator[None]:
+    """Add an error of the block to `errors`, by lake table."""
     try:
         yield
     except (ContractError, ResourceError) as error:
-        unable[table.lake_table] = error.user_message
+        errors[table.lake_table] = error.user_message
 
 
 def verify_applied(table: TableFlow, systems: Systems, *, seconds: float, limit: int = LIMIT) -> VerifyReport:

@@ -13,7 +13,7 @@ import dagster as dg
 from cdc_lake.contract import failpoints
 from cdc_lake.dashboard import Query, fingerprint
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.publishing.publisher import Declared, Published
+from cdc_lake.pipeline.publishing.publisher import DeclaredDashboard, PublishedDashboard
 from infra.files import write_atomic
 from resources.deployment import Deployment
 
@@ -23,7 +23,7 @@ class Pages(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     deployment: Deployment
 
-    def publish(self, declared: Declared, query: Query, previous: Mapping[str, Any]) -> Published:
+    def publish(self, declared: DeclaredDashboard, query: Query, previous: Mapping[str, Any]) -> PublishedDashboard:
         """See Dashboards. Raises DashboardError if a query result does not match the YAML."""
         path = self.path(declared.pipeline, declared.name)
         current = fingerprint(declared.spec, query)
@@ -41,13 +41,13 @@ class Pages(dg.ConfigurableResource):  # type: ignore[type-arg]
         failpoints.reached("dashboard.before_page")
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, page.html)
-        note = {
+        state = {
             "fingerprint": current,
             "sha256": _sha256(path),
             "rows": page.rows,
             "previews": {visual: base64.b64encode(png).decode() for visual, png in page.previews.items()},
         }
-        return _published(path, note, "page written")
+        return _published(path, state, "page written")
 
     def delete(self, pipeline: str, names: Sequence[str]) -> Iterator[str]:  # noqa: ARG002 - deletes the whole folder
         """See Dashboards."""
@@ -73,16 +73,16 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _published(path: Path, note: Mapping[str, Any], changes: str) -> Published:
+def _published(path: Path, state: Mapping[str, Any], changes: str) -> PublishedDashboard:
     metadata = {
         "dagster/uri": path.as_uri(),
         "page": dg.MetadataValue.path(str(path)),
         "bytes": path.stat().st_size,
-        "sha256": note["sha256"],
-        **{f"rows_{visual}": rows for visual, rows in note["rows"].items()},
+        "sha256": state["sha256"],
+        **{f"rows_{visual}": rows for visual, rows in state["rows"].items()},
         **{
             f"preview_{visual}": dg.MetadataValue.md(f"![{visual}](data:image/png;base64,{png})")
-            for visual, png in note["previews"].items()
+            for visual, png in state["previews"].items()
         },
     }
-    return Published(changes, note, metadata)
+    return PublishedDashboard(changes, state, metadata)

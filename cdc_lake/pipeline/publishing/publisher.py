@@ -10,7 +10,7 @@ from cdc_lake.dashboard import DashboardSpec, Query
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredDashboard:
     """A dashboard of a pipeline, as its YAML declares it."""
 
     pipeline: str
@@ -19,12 +19,12 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedDashboard:
     """A published dashboard."""
 
     changes: str
     """A phrase that describes the changes; standard_metadata.UNCHANGED if nothing changed."""
-    note: Mapping[str, Any]
+    state: Mapping[str, Any]
     """State that the next `publish` receives as `previous`; can be serialized as JSON."""
     metadata: Mapping[str, Any]
     """Metadata of the materialization."""
@@ -33,11 +33,11 @@ class Published:
 class Dashboards(Protocol):
     """Publishes dashboards."""
 
-    def publish(self, declared: Declared, query: Query, previous: Mapping[str, Any]) -> Published:
+    def publish(self, declared: DeclaredDashboard, query: Query, previous: Mapping[str, Any]) -> PublishedDashboard:
         """Publish the lake's current data, and change nothing if it is published already.
 
-        `query` runs one SELECT in the pipeline's database. `previous` is the note of the last call, or empty. Reading
-        the rows may be postponed: the note then contains the time of the refresh (automation/dataset_refresh.py).
+        `query` runs one SELECT in the pipeline's database. `previous` is the state of the last call, or empty. Reading
+        the rows may be postponed: the state then contains the time of the refresh (automation/dataset_refresh.py).
         """
 
     def delete(self, pipeline: str, names: Sequence[str]) -> Iterator[str]:

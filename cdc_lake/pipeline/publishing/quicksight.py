@@ -13,7 +13,7 @@ from cdc_lake.dashboard import DashboardError, Query
 from cdc_lake.dashboard.quicksight import row_checksum, templates
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation.dataset_refresh import PENDING_SINCE
-from cdc_lake.pipeline.publishing.publisher import Declared, Published
+from cdc_lake.pipeline.publishing.publisher import DeclaredDashboard, PublishedDashboard
 from resources.quicksight.ingestions import Ingestion
 from resources.quicksight.resource import SPICE, Put, QuickSight
 
@@ -31,7 +31,7 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
         description="Seconds between two ingestions of a data set; a shorter time can use up the daily quota.",
     )
 
-    def publish(self, declared: Declared, query: Query, previous: Mapping[str, Any]) -> Published:
+    def publish(self, declared: DeclaredDashboard, query: Query, previous: Mapping[str, Any]) -> PublishedDashboard:
         """See Dashboards.
 
         Raises DashboardError if the YAML has no `quicksight` or a template is not valid, what QuickSight raises, and
@@ -44,12 +44,12 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
             raise DashboardError(f"Cannot publish the dashboard {declared.name} in QuickSight: {error}") from error
         source = self.quicksight.data_source()
         data_set = self.quicksight.data_set(desired, source.arn)
-        note, metadata = dict(previous), dict[str, Any]()
+        state, metadata = dict(previous), dict[str, Any]()
         if self.quicksight.import_mode == SPICE:
             # Computed before the ingestion: if rows change during it, the next run computes another checksum.
             definition = hashlib.sha256(repr((desired.sql, desired.data_set)).encode()).hexdigest()
             rows = f"{row_checksum(declared.spec, query)} {definition}"
-            note, metadata = self._refreshed(desired.id, data_set, rows, previous)
+            state, metadata = self._refreshed(desired.id, data_set, rows, previous)
         puts = {
             "data_source": source,
             "data_set": data_set,
@@ -60,9 +60,9 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
             f"{name.replace('_', ' ')} {put.outcome}" for name, put in puts.items() if put.outcome != "unchanged"
         ]
         changes += ["rows read"] if "ingestion" in metadata else []
-        return Published(
-            ", ".join(changes) or standard_metadata.UNCHANGED,
-            note,
+        return PublishedDashboard(
+            standard_metadata.changes(changes),
+            state,
             {
                 "dagster/uri": self.address(declared.pipeline, declared.name),
                 **{name: f"{put.outcome}: {put.arn}" for name, put in puts.items()},
@@ -85,7 +85,7 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
     def _refreshed(
         self, dashboard_id: str, data_set: Put, rows: str, previous: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Run the ingestion if one is needed and allowed now; return the note and the metadata.
+        """Run the ingestion if one is needed and allowed now; return the state and the metadata.
 
         A failed ingestion uses up quota too: until the next one is allowed, its failure is raised again.
         """

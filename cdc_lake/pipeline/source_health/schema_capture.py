@@ -130,7 +130,7 @@ def _streamed(
             "for their rows. Capture each of them as a separate table."
         )
     _require_all_rows(table, postgres, catalog)
-    _require_exact_nulls(table, captured)
+    _require_nulls_kept(table, captured)
     require_transformable(table, catalog.columns, omitted)
     seen = captured_schema.TableSchema(
         version=0,
@@ -209,7 +209,7 @@ def require_incremental(table: TableFlow, postgres: SourcePostgres) -> None:
         )
 
 
-def _require_exact_nulls(table: TableFlow, columns: Sequence[ColumnInfo]) -> None:
+def _require_nulls_kept(table: TableFlow, columns: Sequence[ColumnInfo]) -> None:
     """Raise UnsupportedTypeError for a column in which Apicurio's converter would write the default instead of NULL.
 
     The converter reads a field with Struct.get(), which replaces NULL with the default of the field's schema.

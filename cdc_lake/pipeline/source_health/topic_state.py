@@ -161,10 +161,10 @@ def require_settled(kafka: Kafka, topic: str, seconds: float = MAX_TRANSACTION_S
     ends, settled = settled_ends(kafka, topic, seconds)
     if not settled:
         raise ContractError(
-            f"Cannot read to the end: topic {topic} has records of a transaction that has not ended for {seconds:.0f} "
-            "s, so that it is not known yet whether they are committed. Kafka aborts the transaction of a killed "
-            "producer after its transaction.timeout.ms. Run this again then; if the error persists, read `cdc-lake "
-            "logs connect` and `cdc-lake logs kafka`."
+            f"Cannot read topic {topic} to its end: it has records of a transaction that has not ended for "
+            f"{seconds:.0f} s, so that it is not known yet whether they are committed. Kafka aborts the transaction of "
+            "a killed producer after its transaction.timeout.ms. Run this again then; if the error persists, read "
+            "`cdc-lake logs connect` and `cdc-lake logs kafka`."
         )
     return ends
 

@@ -110,7 +110,7 @@ class LandingSpec(LandingFields):
             raise field_error(type(self).__name__, "partition_by", None, reason)
         return self
 
-    def overridden(self, own: LandingFields | None) -> LandingSpec:
+    def with_overrides(self, own: LandingFields | None) -> LandingSpec:
         """Return the landing of a table: these fields, replaced by those that its YAML gives.
 
         Another format does not inherit the compression. Raises pydantic's ValidationError.

@@ -20,7 +20,7 @@ from cdc_lake.pipeline.spec.monitoring import ChecksSpec, FreshnessSpec
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE, NOTIFICATIONS, SIGNAL_TABLE, SourceSpec
 from cdc_lake.pipeline.spec.table import DEFAULT_TARGET, TableSpec, TargetSpec
 from cdc_lake.pipeline.spec.table_transforms import of_table
-from cdc_lake.pipeline.spec.transform_rules import fault
+from cdc_lake.pipeline.spec.transform_rules import find_fault
 from cdc_lake.pipeline.spec.transforms import Transform
 from cdc_lake.yaml_model import YamlModel, error_lines, field_error
 
@@ -96,7 +96,7 @@ class PipelineSpec(YamlModel):
 
     def landing_of(self, table: TableSpec) -> LandingSpec:
         """Return the landing of a table: the pipeline's, with the table's own fields."""
-        return self.landing.overridden(table.landing)
+        return self.landing.with_overrides(table.landing)
 
     def _require_suitable_landings(self) -> None:
         for table in self.tables:
@@ -139,8 +139,8 @@ class PipelineSpec(YamlModel):
                 reason = f"its SELECT decides the columns; change {table.poll.sql}, and name the tables of transforms"
                 raise self._invalid("transforms", None, f"{table.name}: {reason}")
         keys = {table.name: table.key for table in self.tables}
-        if misfit := fault(self.transforms, required, keys):
-            raise self._invalid("transforms", None, misfit)
+        if found := find_fault(self.transforms, required, keys):
+            raise self._invalid("transforms", None, found)
 
     def _require_applicable_at_landing(self) -> None:
         for table in self.tables:

@@ -21,7 +21,7 @@ from cdc_lake.pipeline.spec.transforms import (
 )
 
 
-def fault(
+def find_fault(
     transforms: Sequence[Transform], tables: Mapping[str, Sequence[str]], keys: Mapping[str, Sequence[str]]
 ) -> str | None:
     """Return why the transforms do not suit the tables; None if they do.

@@ -109,7 +109,7 @@ def run(
     chain = Chain(bench.store, bench.table.pipeline.name, bench.table.topic)
     before = chain.length()
     log("the pipeline is materialised; its sensors start")
-    environment = {**bench.cli.environment, loading.MODE: mode}
+    environment = {**bench.cli.environment, loading.MODE_VARIABLE: mode}
     dagster = DagsterDev(replace(bench.cli, environment=environment), bench.folder / "dev.log")
     try:
         dagster.ensure()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline.connector_config import connector_config, stopped_config
+from cdc_lake.pipeline.connector_config import base_config, connector_config
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.postgres.table_columns import ColumnInfo
@@ -47,11 +47,11 @@ def test_excluded_columns_and_those_that_cannot_be_captured_are_omitted(shop: Sh
         if re.fullmatch(pattern, f"sales.{name}", re.IGNORECASE)
     ]
     assert omitted == ["orders.Odd, one", "customers.country"]
-    assert {**config, OMIT: ""} == {**stopped_config(flow, shop.source, shop.deployment), OMIT: ""}
+    assert {**config, OMIT: ""} == {**base_config(flow, shop.source, shop.deployment), OMIT: ""}
 
 
 def test_an_excluded_column_that_the_table_lacks_is_rejected_unless_the_connector_is_only_stopped(shop: Shop) -> None:
     flow = excluding(shop.flow, orders=["none"])
     with pytest.raises(ContractError, match=r"table sales\.orders: it has no column none"):
         connector_config(flow, shop.source, shop.deployment)
-    assert stopped_config(flow, shop.source, shop.deployment)["topic.prefix"] == "shop"
+    assert base_config(flow, shop.source, shop.deployment)["topic.prefix"] == "shop"

@@ -21,7 +21,7 @@ from cdc_lake.pipeline import component
 from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
-from cdc_lake.pipeline.loading import MODE, load
+from cdc_lake.pipeline.loading import MODE_VARIABLE, load
 from cdc_lake.pipeline.operations import polling, reconciliation, reset
 from cdc_lake.pipeline.publishing.html_pages import Pages
 from cdc_lake.pipeline.source_health import topic_state
@@ -275,7 +275,7 @@ def test_a_key_that_is_not_unique_and_a_nullable_column_are_refused(polled: Poll
 
 
 def test_it_is_never_continuous(polled: Polled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(MODE, "continuous")
+    monkeypatch.setenv(MODE_VARIABLE, "continuous")
     assert load("shop", polled.pages).spec.mode == "triggered"
     systems = (polled.postgres, polled.kafka, polled.store, polled.spark, FakeGlue(), FakeAthena(), "a test")
     with pytest.raises(ContractError, match=r"it has source\.kind query, whose rows the sensor shop_poll polls"):

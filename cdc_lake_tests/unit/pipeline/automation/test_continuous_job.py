@@ -12,7 +12,7 @@ import pytest
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.continuous import run as continuous
-from cdc_lake.pipeline.loading import MODE, load
+from cdc_lake.pipeline.loading import MODE_VARIABLE, load
 from cdc_lake_tests.fakes.dagster import QUIET, bound
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
@@ -83,8 +83,8 @@ def test_the_job_runs_the_loops_and_reports_to_its_instance(endless: Shop, monke
 
 
 def test_the_environment_replaces_the_mode(endless: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(MODE, "triggered")
+    monkeypatch.setenv(MODE_VARIABLE, "triggered")
     assert load("shop", endless.flow.folder.parent).spec.mode == "triggered"
-    monkeypatch.setenv(MODE, "fast")
+    monkeypatch.setenv(MODE_VARIABLE, "fast")
     with pytest.raises(ContractError, match=r"CDC_LAKE_MODE is 'fast'\. Set it to triggered or continuous"):
         load("shop", endless.flow.folder.parent)

@@ -16,7 +16,7 @@ from cdc_lake.contract.schema.transforms import Masking
 from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.source_health import schema_capture, transformed_columns
-from cdc_lake.pipeline.spec.transform_rules import fault
+from cdc_lake.pipeline.spec.transform_rules import find_fault
 from cdc_lake.pipeline.spec.transforms import Transform
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.errors import ResourceError
@@ -111,7 +111,7 @@ def test_a_transform_that_is_not_valid_is_rejected(given: dict[str, Any], reason
     ],
 )
 def test_transforms_must_suit_the_tables(given: list[dict[str, Any]], reason: str | None) -> None:
-    found = fault(transforms(*given), TABLES, KEYS)
+    found = find_fault(transforms(*given), TABLES, KEYS)
     assert (found or "").startswith(reason or "")
     assert (found is None) == (reason is None)
 
