@@ -171,7 +171,7 @@ class PipelineTable:
     def land(self) -> None:
         """Land the new records, with the same steps as the sensor and the raw asset."""
         found = table_progress.landing_input(self.table, self.kafka, self.store)
-        if found.behind <= 0:
+        if found.offsets_behind <= 0:
             raise RuntimeError(f"Cannot measure a batch: topic {self.table.topic} has no new records.")
         found = table_progress.landing_input(self.table, self.kafka, self.store)
         # SmallLandings runs no other method of SparkJobs.

@@ -34,7 +34,7 @@ def with_transforms(
         else:
             values |= {"algorithm": masking.algorithm, "salt": postgres.salt()}
             settings |= render(connectors / "columns" / "hashed.json", values)
-    for file, values in _of_records(flow):
+    for file, values in _record_transforms(flow):
         names.append(f"table{len(names)}")
         settings |= render(connectors / "transforms" / file, values | {"name": names[-1]})
     for setting in ("transforms", "predicates") if names else ():
@@ -65,7 +65,7 @@ def _columns_by_masking(flow: Flow) -> dict[Masking, list[tuple[str, str, str]]]
     return found
 
 
-def _of_records(flow: Flow) -> Iterator[tuple[str, dict[str, str]]]:
+def _record_transforms(flow: Flow) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield a file and its values for each transform: Connect applies them in this order."""
     inserted: dict[tuple[str, str], list[TableFlow]] = {}
     for table in flow.tables:

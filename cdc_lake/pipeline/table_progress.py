@@ -44,9 +44,9 @@ class LandingInput:
     spec: LandSpec
 
     @property
-    def behind(self) -> int:
-        """The number of offsets that the chain is behind the topic; see behind()."""
-        return behind(self.head, self.state)
+    def offsets_behind(self) -> int:
+        """The number of offsets that the chain is behind the topic; see offsets_behind()."""
+        return offsets_behind(self.head, self.state)
 
 
 def landing_input(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim | None = None) -> LandingInput:
@@ -55,15 +55,15 @@ def landing_input(table: TableFlow, kafka: Kafka, location: S3Location, claim: C
     In this order, records that another run lands in between are not reported as lost, and no record of a topic that a
     reset deletes gets into the next chain. `claim` is the landing lease that the caller holds. Raises
     TopicRecreatedError if the topic is not the epoch's, TableIncompleteError if the table is being added, and what
-    topic_state.now() and Chain.head() raise.
+    topic_state.current() and Chain.head() raise.
     """
     store = location.store()
     chain = Chain(store, table.pipeline.name, table.topic)
     head = chain.head()
-    state = topic_state.now(kafka, table, store)
+    state = topic_state.current(kafka, table, store)
     # Read after the topic's ends: an epoch that begins later has no pending records below these ends.
     epoch = Epochs(store, table.pipeline.name).current()
-    stream_continuity.require_complete(table, epoch)
+    stream_continuity.require_complete_topic(table, epoch)
     start = None if epoch is None else epoch.starts.get(table.topic)
     if start is not None and start.topic_id != state.topic_id:
         raise recreated_error(table.pipeline.name, table.topic, start.topic_id, state.topic_id)
@@ -170,7 +170,7 @@ def barrier_while_running(
     )
 
 
-def behind(head: Manifest | None, state: TopicState) -> int:
+def offsets_behind(head: Manifest | None, state: TopicState) -> int:
     """Return how many offsets the chain is behind the topic.
 
     Negative if a partition ends before its landed offsets: the topic lost records, or `state` is older than `head`. A

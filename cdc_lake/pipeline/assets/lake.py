@@ -127,7 +127,7 @@ def apply(table: TableFlow, systems: LakeSystems) -> Batch:
     spec = table.upsert_spec(where, owner=systems.owner)
     applied = land_and_apply.apply(table, systems.postgres, spec, systems.jobs.run)
     commit = applied.commit
-    reached = table_progress.applied_watermark(bucket, table, topic_state.now(systems.kafka, table, bucket), commit)
+    reached = table_progress.applied_watermark(bucket, table, topic_state.current(systems.kafka, table, bucket), commit)
     swept = snapshot_sweep.sweep_once(table, bucket, spec, reached, commit, systems.jobs.run)
     if swept is not None and swept.swept:
         commit = swept.commit
@@ -153,7 +153,7 @@ def result(table: TableFlow, found: Sequence[Batch], systems: LakeSystems) -> dg
     batches = [each for each in found if isinstance(each, LakeBatch)]
     bucket, athena = location(systems.store).store(), systems.athena
     commit, schema = batches[-1].commit, batches[-1].applied.schema.schema
-    reached = table_progress.applied_watermark(bucket, table, topic_state.now(systems.kafka, table, bucket), commit)
+    reached = table_progress.applied_watermark(bucket, table, topic_state.current(systems.kafka, table, bucket), commit)
     columns = schema.lake_columns()
     counted = athena.query(f'SELECT count(*), count_if("__deleted") FROM {_quoted(table)}')  # noqa: S608
     rows, deleted = counted.rows[0]

@@ -70,7 +70,7 @@ class TableThreads:
 
 
 @dg.resource
-def _of_run() -> Iterator[TableThreads]:
+def _table_threads() -> Iterator[TableThreads]:
     threads = TableThreads()
     try:
         yield threads
@@ -78,7 +78,7 @@ def _of_run() -> Iterator[TableThreads]:
         threads.end()
 
 
-RESOURCES: Mapping[str, dg.ResourceDefinition] = {"table_threads": _of_run}
+RESOURCES: Mapping[str, dg.ResourceDefinition] = {"table_threads": _table_threads}
 """The resource of the assets that are materialised in parallel. Dagster ends it at the end of each run, also after an
 error."""
 

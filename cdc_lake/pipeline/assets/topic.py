@@ -87,7 +87,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         _complete_first_epoch(flow, source, kafka, connect, bucket)
         added = table_additions.complete(table, bucket, epoch)
         stream_continuity.require_topic(table, kafka, bucket)
-        state = topic_state.now(kafka, table, bucket)
+        state = topic_state.current(kafka, table, bucket)
         changes = [
             *([f"connector {flow.connector} {outcome}"] if outcome != "unchanged" else []),
             *([f"table {table.name} added to epoch {epoch.number}"] if added else []),
@@ -136,7 +136,7 @@ def _require_startable(
     """Return the current epoch. Raises SourceBrokenError or ContractError if the connector must not be started."""
     epochs = Epochs(store, flow.name)
     epoch = stream_continuity.begin(flow, postgres, connect, store, starts)
-    stream_continuity.require_finished(flow, epochs, epoch)
+    stream_continuity.require_no_resnapshot(flow, epochs, epoch)
     table_additions.require_captured(flow, kafka, connect.get(flow.connector), epoch)
     if epochs.completion(epoch.number) is None:
         # The snapshot's position is the LSN of the heartbeat that it reads.
@@ -144,7 +144,7 @@ def _require_startable(
     elif connect.get(flow.connector) is None:
         # The connector was deleted. Its offset can be read only while it exists, so create it without starting it.
         connect.halt(flow.connector, config)
-    stream_continuity.require_whole(flow, postgres, kafka, connect, store)
+    stream_continuity.require_no_faults(flow, postgres, kafka, connect, store)
     return epoch
 
 
@@ -152,7 +152,7 @@ def _complete_first_epoch(
     flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: Bucket
 ) -> None:
     """Mark the first epoch complete after its snapshot. Raises SourceBrokenError, ContractError."""
-    stream_continuity.require_whole(flow, postgres, kafka, connect, store)
+    stream_continuity.require_no_faults(flow, postgres, kafka, connect, store)
     epochs = Epochs(store, flow.name)
     epoch = stream_continuity.begin(flow, postgres, connect, store)
     if epochs.completion(epoch.number) is None:

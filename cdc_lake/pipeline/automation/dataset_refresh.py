@@ -70,8 +70,8 @@ def build(
         if not stale:
             part = jobs.refresh.only(*(flow.key("dashboard", name) for name in pending))
             position = "read:" + ",".join(f"{name}@{since:.0f}" for name, since in pending.items())
-        faults = upstream_checks.failed(context.instance, dataset_checks, bucket, flow.name)
-        blocked = [] if faults else upstream_checks.failed(context.instance, dashboard_checks, bucket, flow.name)
+        faults = upstream_checks.failures(context.instance, dataset_checks, bucket, flow.name)
+        blocked = [] if faults else upstream_checks.failures(context.instance, dashboard_checks, bucket, flow.name)
         if blocked and datasets.intersection(stale):
             return launch(context, jobs.refresh.only(*sorted(datasets)), f"datasets:{_digest(commits)}")
         if faults or blocked:

@@ -27,7 +27,7 @@ def pending_adoption(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectSt
         return f"land:{table.topic}:{hashlib.sha256(error.user_message.encode()).hexdigest()[:12]}"
     except ContractError as error:
         return dg.SkipReason(error.user_message)
-    if found.behind == 0:
+    if found.offsets_behind == 0:
         return dg.SkipReason("everything is landed")
     try:
         objects = landing_modes.unadopted(found.chain.store, found.spec, sink)

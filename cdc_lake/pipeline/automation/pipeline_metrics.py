@@ -43,10 +43,10 @@ def measure(flow: Flow, kafka: Kafka, store: ObjectStore) -> Measurement:
     def measure_table(table: TableFlow) -> tuple[int, list[float | None]]:
         # Read the chain before the topic, so that it never appears to be ahead of the topic.
         head = Chain(bucket, flow.name, table.topic).head()
-        state = topic_state.now(kafka, table, bucket)
+        state = topic_state.current(kafka, table, bucket)
         watermarks = [table_progress.lake_watermark(bucket, each, state) for each in table.in_targets]
         ages = [None if found is None else standard_metadata.age(found) for found in watermarks]
-        return max(0, table_progress.behind(head, state)), ages
+        return max(0, table_progress.offsets_behind(head, state)), ages
 
     ages: list[float | None] = []
     unlanded = 0

@@ -13,7 +13,7 @@ def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
     return [
         *source.build(flow),
         *(check for table in flow.tables for check in topic.build(table)),
-        *(check for table in flow.tables for check in _of_kind(table)),
+        *(check for table in flow.tables for check in _source_kind_checks(table)),
         *(check for table in flow.tables for check in raw.build(table)),
         *(check.definition for table in flow.tables for check in watermark.light(table)),
         *(check for table in flow.lake_tables for check in lake.build(table)),
@@ -21,7 +21,7 @@ def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
     ]
 
 
-def _of_kind(table: TableFlow) -> list[dg.AssetChecksDefinition]:
+def _source_kind_checks(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     """Return the checks that depend on `source.kind`."""
     if table.pipeline.polled:
         return polling.build(table)

@@ -94,7 +94,7 @@ def _has_pending(
         return True
     for table in flow.tables:
         head = Chain(bucket, flow.name, table.topic).head()
-        if table_progress.behind(head, topic_state.now(kafka, table, bucket)) > 0:
+        if table_progress.offsets_behind(head, topic_state.current(kafka, table, bucket)) > 0:
             return True
         commit = lake_commit.newest(bucket, table)
         if upsert.new_manifests(bucket, table.upsert_spec(where, owner="check"), commit):

@@ -71,7 +71,7 @@ def _polls_whole(table: TableFlow) -> dg.AssetChecksDefinition:
 
     @dg.asset_check(
         asset=table.key("topic"),
-        description="The topic is the one of all polls, and the server is that of the current epoch.",
+        description="All polls were sent to this topic, and the server is that of the current epoch.",
         blocking=True,
         op_tags=step_priority.STREAM,
     )

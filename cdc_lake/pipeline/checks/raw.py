@@ -35,7 +35,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
         return _verified(table, store, chain_verification.verify_whole)
 
     return [
-        *(check.definition for check in _of_landings(table)),
+        *(check.definition for check in _landing_checks(table)),
         manifests_whole,
         _dead_letters_empty(table).definition,
     ]
@@ -47,10 +47,10 @@ def light(table: TableFlow) -> list[LightCheck]:
     `cdc-lake dlq drop` changes the result of one of them; in continuous mode, no run evaluates the others.
     """
     continuous = table.pipeline.spec.mode == "continuous"
-    return [_dead_letters_empty(table), *(_of_landings(table) if continuous else ())]
+    return [_dead_letters_empty(table), *(_landing_checks(table) if continuous else ())]
 
 
-def _of_landings(table: TableFlow) -> list[LightCheck]:
+def _landing_checks(table: TableFlow) -> list[LightCheck]:
     flow = table.pipeline
     asset = table.key("raw")
     waiting = table.landing.flush_records
@@ -80,8 +80,8 @@ def _of_landings(table: TableFlow) -> list[LightCheck]:
         # Read the chain before the topic, so that it never appears to be ahead of the topic.
         bucket = location(store).store()
         head = Chain(bucket, flow.name, table.topic).head()
-        state = topic_state.now(kafka, table, bucket)
-        behind = table_progress.behind(head, state)
+        state = topic_state.current(kafka, table, bucket)
+        behind = table_progress.offsets_behind(head, state)
         same = head is None or head.topic_id == state.topic_id
         landed = {} if head is None else head.next_offsets()
         expired = sum(max(0, first - landed.get(partition, 0)) for partition, first in state.begins.items())

@@ -25,10 +25,10 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
 
 def light(table: TableFlow) -> list[LightCheck]:
     """Return the checks that the health sensor also evaluates."""
-    return [*([] if table.pipeline.polled else _of_connector(table)), _contract(table)]
+    return [*([] if table.pipeline.polled else _connector_checks(table)), _topic_contract(table)]
 
 
-def _of_connector(table: TableFlow) -> list[LightCheck]:
+def _connector_checks(table: TableFlow) -> list[LightCheck]:
     flow = table.pipeline
     asset = table.key("topic")
 
@@ -78,7 +78,7 @@ def _of_connector(table: TableFlow) -> list[LightCheck]:
     return [connector_running, slot_healthy]
 
 
-def _contract(table: TableFlow) -> LightCheck:
+def _topic_contract(table: TableFlow) -> LightCheck:
     flow = table.pipeline
 
     @light_check(

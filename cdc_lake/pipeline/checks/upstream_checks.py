@@ -29,12 +29,12 @@ def upstream_of(stage: str, checks: Iterable[dg.AssetCheckKey]) -> list[dg.Asset
 def require_passed(
     instance: dg.DagsterInstance, what: str, checks: Sequence[dg.AssetCheckKey], store: ObjectStore, pipeline: str
 ) -> None:
-    """Raise ContractError if failed() returns a sentence; the message names the check, the asset, and what to do."""
-    if faults := failed(instance, checks, store, pipeline):
+    """Raise ContractError if failures() returns a sentence; the message names the check, the asset, and what to do."""
+    if faults := failures(instance, checks, store, pipeline):
         raise ContractError(f"Cannot build {what}: {'; '.join(faults)}")
 
 
-def failed(
+def failures(
     instance: dg.DagsterInstance, checks: Sequence[dg.AssetCheckKey], store: ObjectStore, pipeline: str
 ) -> list[str]:
     """Return a sentence for each check whose newest result is a failure.

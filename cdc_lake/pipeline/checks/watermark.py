@@ -43,7 +43,7 @@ def _check(table: TableFlow, stage: str, bound: str, find: _Find) -> LightCheck:
     )
     def watermark_fresh(kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
         bucket = location(store).store()
-        found = find(bucket, table, topic_state.now(kafka, table, bucket))
+        found = find(bucket, table, topic_state.current(kafka, table, bucket))
         return dg.AssetCheckResult(
             passed=found is not None and standard_metadata.age(found) <= seconds(bound),
             metadata={"bound_seconds": seconds(bound), **standard_metadata.watermark(found)},

@@ -239,7 +239,7 @@ def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) ->
     # The snapshot's position is the LSN of the heartbeat that it reads.
     systems.postgres.write_heartbeat(flow.spec.source.schema_)
     # Stores the publication's state before the slot is created. In a continued resnapshot, detects new faults.
-    stream_continuity.require_whole(flow, systems.postgres, systems.kafka, systems.connect, store)
+    stream_continuity.require_no_faults(flow, systems.postgres, systems.kafka, systems.connect, store)
     outcome = systems.connect.put(flow.connector, systems.config)
     yield f"connector {flow.connector} {outcome}; waiting for its snapshot"
     systems.connect.wait_running(flow.connector)
@@ -255,7 +255,7 @@ def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) ->
             systems.poll_seconds,
             since=epoch.starts.get(flow.heartbeat_topic),
         )
-    stream_continuity.require_whole(flow, systems.postgres, systems.kafka, systems.connect, store)
+    stream_continuity.require_no_faults(flow, systems.postgres, systems.kafka, systems.connect, store)
 
 
 def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Generator[str, None, Completion]:

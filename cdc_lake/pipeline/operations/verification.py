@@ -58,7 +58,7 @@ def verify_tables(
     errors: dict[str, str] = {}
     for table in tables:
         with _collect_errors(errors, table):
-            stream_continuity.require_complete(table, verification.current)
+            stream_continuity.require_complete_topic(table, verification.current_epoch)
             base[table.lake_table] = lake_state(verification.bucket, table)  # before the point
             if flow.polled:
                 polled[table.name] = verification.last_poll(table)
@@ -100,7 +100,7 @@ def verify_applied(table: TableFlow, systems: Systems, *, seconds: float, limit:
     ResourceError if the comparison is not possible.
     """
     verification = Verification(table.pipeline, systems, lambda _: None)
-    stream_continuity.require_complete(table, verification.current)
+    stream_continuity.require_complete_topic(table, verification.current_epoch)
     polled = verification.last_poll(table) if table.pipeline.polled else None
     # Read before the point: changes that another run applies from now on are reported as pending.
     state = lake_state(verification.bucket, table)

@@ -113,14 +113,14 @@ class Verification:
         return self.systems.postgres
 
     @property
-    def current(self) -> Epoch | None:
+    def current_epoch(self) -> Epoch | None:
         """The source's current epoch."""
         return Epochs(self.bucket, self.flow.name).current()
 
     @property
-    def epoch(self) -> int:
+    def epoch_number(self) -> int:
         """The number of the source's epoch."""
-        found = self.current
+        found = self.current_epoch
         return 0 if found is None else found.number
 
     @contextmanager
@@ -130,7 +130,7 @@ class Verification:
         epochs.require_whole()
         current = epochs.current()
         if current is not None:
-            stream_continuity.require_finished(self.flow, epochs, current)
+            stream_continuity.require_no_resnapshot(self.flow, epochs, current)
         with consistent_point(self.postgres, self.flow.slot) as found:
             self.show(f"the point: snapshot {found.snapshot_id}, LSN {found.lsn}")
             yield found
@@ -166,7 +166,7 @@ class Verification:
                 self._apply(table)
             # A Parquet target has no apply stage: its rows are the landed objects.
             watermark = table_progress.lake_watermark if table.is_hudi else table_progress.raw_watermark
-            mark = watermark(self.bucket, table, topic_state.now(self.systems.kafka, table, self.bucket))
+            mark = watermark(self.bucket, table, topic_state.current(self.systems.kafka, table, self.bucket))
             return 0 if mark is None else mark.lsn
 
         until(
@@ -189,7 +189,7 @@ class Verification:
         ends = topic_state.require_settled(kafka, table.topic, seconds)
         begins = {partition: min(applied.get(partition, 0), end) for partition, end in ends.items()}
         return KafkaRange(
-            table.topic, begins, ends, kafka.spark_options(), self.epoch, registry_location(kafka, self.flow)
+            table.topic, begins, ends, kafka.spark_options(), self.epoch_number, registry_location(kafka, self.flow)
         )
 
     def compare(
@@ -229,7 +229,7 @@ class Verification:
             values=applying.values,
             source=compared,
             point=Point(
-                epoch=self.epoch,
+                epoch=self.epoch_number,
                 # Polled rows have no transaction id: the number of the poll decides which rows are visible.
                 lsn=point.lsn if polled is None else polled.watermark.lsn,
                 horizon=point.horizon if polled is None else 0,
@@ -262,7 +262,7 @@ class Verification:
 
     def _boundary(self, table: TableFlow) -> str:
         landed = table_progress.raw_watermark(
-            self.bucket, table, topic_state.now(self.systems.kafka, table, self.bucket)
+            self.bucket, table, topic_state.current(self.systems.kafka, table, self.bucket)
         )
         return boundary(self.bucket, self.flow.name, landed)
 

@@ -67,7 +67,7 @@ def register(
         if before is None and not new:
             return RegisterResult(schema, None)
         versions = captured_schema.require_versions(store, flow.name, table.source_table)
-        landed = table_progress.raw_watermark(store, table, topic_state.now(kafka, table, store))
+        landed = table_progress.raw_watermark(store, table, topic_state.current(kafka, table, store))
         found = boundary(store, flow.name, landed)
         position = found if before is None else max(found, before.boundary)
         failpoints.reached("lake.before_catalog")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import captured_schema, evolution
+from cdc_lake.contract.schema.captured_schema import OmittedColumn
 from cdc_lake.jobs.apply import json_fields
 from cdc_lake.pipeline.flow import SourcePostgres
 from cdc_lake.pipeline.source_health import polled_source
@@ -75,9 +76,7 @@ def _polled(
     else:
         catalog = postgres.catalog(table.pipeline.spec.source.schema_, table.polled_table)
         _require_all_rows(table, postgres, catalog)
-        omitted = omitted_columns(table, postgres, catalog.columns)
-        names = {column.name for column in omitted}
-        infos = [column for column in catalog.columns if column.name not in names]
+        omitted, infos = _omitted_and_captured(table, postgres, catalog)
         columns = tuple(_column(column, catalog) for column in infos)
         require_transformable(table, catalog.columns, omitted)
         storage = catalog.storage
@@ -112,9 +111,7 @@ def _streamed(
             "give a row the previous key of another row, and the lake could delete the wrong one. Make the key NOT "
             "DEFERRABLE."
         )
-    omitted = omitted_columns(table, postgres, catalog.columns)
-    names = {column.name for column in omitted}
-    captured = [column for column in catalog.columns if column.name not in names]
+    omitted, captured = _omitted_and_captured(table, postgres, catalog)
     columns = {column.name.lower() for column in captured}
     if lacking := [name for name in table.spec.partition_by if name.lower() not in columns]:
         raise ContractError(
@@ -143,6 +140,14 @@ def _streamed(
         epoch=epoch,
     )
     return seen, captured
+
+
+def _omitted_and_captured(
+    table: TableFlow, postgres: SourcePostgres, catalog: TableCatalog
+) -> tuple[tuple[OmittedColumn, ...], list[ColumnInfo]]:
+    omitted = omitted_columns(table, postgres, catalog.columns)
+    names = {column.name for column in omitted}
+    return omitted, [column for column in catalog.columns if column.name not in names]
 
 
 def _require_partitionable(table: TableFlow, seen: captured_schema.TableSchema) -> None:

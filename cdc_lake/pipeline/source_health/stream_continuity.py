@@ -127,7 +127,9 @@ def store_acknowledged(flow: Flow, connect: Connectors, store: ObjectStore) -> N
         save(store, flow.name, seen.model_copy(update={"acknowledged": acknowledged}), seen)
 
 
-def require_whole(flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> None:
+def require_no_faults(
+    flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore
+) -> None:
     """Raise SourceBrokenError if find_faults() returns faults."""
     faults = find_faults(flow, postgres, kafka, connect, store)
     if faults:
@@ -142,7 +144,7 @@ def require_topic(table: TableFlow, kafka: Kafka, store: ObjectStore) -> None:
         raise broken_stream_error(table.pipeline.name, Break(faults=faults, found_at=datetime.now(UTC)))
 
 
-def require_complete(table: TableFlow, epoch: Epoch | None) -> None:
+def require_complete_topic(table: TableFlow, epoch: Epoch | None) -> None:
     """Raise TableIncompleteError if the table is being added during the epoch, so that its topic lacks rows."""
     if epoch is not None and not epoch.contains(table.topic):
         raise TableIncompleteError(
@@ -174,7 +176,7 @@ def require_no_gap(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
     save(store, flow.name, after, seen)
 
 
-def require_finished(flow: Flow, epochs: Epochs, epoch: Epoch) -> None:
+def require_no_resnapshot(flow: Flow, epochs: Epochs, epoch: Epoch) -> None:
     """Raise ContractError if a resnapshot is running or was interrupted: only it may start the connector then."""
     if epoch.number and epochs.completion(epoch.number) is None:
         raise ContractError(

@@ -121,7 +121,7 @@ def committed(kafka: Kafka, table: TableFlow) -> TopicState:
     return TopicState(topic_id, kafka.begin_offsets(table.topic), kafka.end_offsets(table.topic), settled=False)
 
 
-def now(kafka: Kafka, table: TableFlow, store: ObjectStore) -> TopicState:
+def current(kafka: Kafka, table: TableFlow, store: ObjectStore) -> TopicState:
     """Return the topic's current state; the stream's progress is read from `store`.
 
     Raises ContractError if the topic does not exist, and ObjectDamagedError.

@@ -30,17 +30,17 @@ class DatasetSpec(YamlModel):
         return self
 
 
-def _view(given: object) -> object:
+def _as_mapping(given: object) -> object:
     """Return the mapping of a dataset that is given as a file name, which is a view."""
     return {"sql": given, "table": False} if isinstance(given, str) else given
 
 
-def _once(datasets: list[DatasetSpec]) -> list[DatasetSpec]:
+def _unique_files(datasets: list[DatasetSpec]) -> list[DatasetSpec]:
     unique([dataset.sql for dataset in datasets])
     return datasets
 
 
 Datasets = Annotated[
-    list[Annotated[DatasetSpec, BeforeValidator(_view, json_schema_input_type=SqlFile | DatasetSpec)]],
-    AfterValidator(_once),
+    list[Annotated[DatasetSpec, BeforeValidator(_as_mapping, json_schema_input_type=SqlFile | DatasetSpec)]],
+    AfterValidator(_unique_files),
 ]

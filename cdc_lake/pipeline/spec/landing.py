@@ -50,7 +50,7 @@ class SinkSpec(YamlModel):
     )
 
     @model_validator(mode="after")
-    def _readable(self) -> Self:
+    def _valid_envelope(self) -> Self:
         try:
             Sink(self.layout, self.prefix, self.envelope)
         except ContractError as error:
@@ -58,7 +58,7 @@ class SinkSpec(YamlModel):
         return self
 
 
-def _no_folder_of_keys(names: list[str]) -> list[str]:
+def _not_in_object_keys(names: list[str]) -> list[str]:
     if own := sorted({"chain", "epoch", "partition"} & set(names)):
         raise ValueError(f"name other columns: {own[0]}= is a folder in the keys of all raw objects")
     return names
@@ -75,7 +75,7 @@ class LandingFields(YamlModel):
     )
     flush_seconds: Count = Field(default=60, description="land waiting records after this many seconds")
     flush_records: Count = Field(default=50, description="land as soon as this many records are waiting")
-    partition_by: Annotated[Identifiers, AfterValidator(_no_folder_of_keys)] = Field(
+    partition_by: Annotated[Identifiers, AfterValidator(_not_in_object_keys)] = Field(
         default_factory=list,
         description="columns whose values are folders in the keys of raw objects; an object has one value of each",
     )
@@ -92,13 +92,13 @@ class LandingSpec(LandingFields):
 
     @model_validator(mode="before")
     @classmethod
-    def _compressed(cls, given: object) -> object:
+    def _default_compression(cls, given: object) -> object:
         if isinstance(given, dict) and given.get("format") == "parquet":
             return {**given, "compression": given.get("compression") or "gzip"}
         return given
 
     @model_validator(mode="after")
-    def _landed(self) -> Self:
+    def _fields_of_format(self) -> Self:
         if self.compression is not None and self.format != "parquet":
             reason = "leave it out, or use format: parquet"
             raise field_error(type(self).__name__, "compression", self.compression, reason)

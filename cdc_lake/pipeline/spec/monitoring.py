@@ -25,7 +25,7 @@ class ChecksSpec(YamlModel):
     ] = Field(default="6h", description="off, hourly, daily or a duration such as 6h")
 
 
-def _a_minute(duration: str) -> str:
+def _at_least_a_minute(duration: str) -> str:
     if seconds(duration) < 60:
         raise ValueError("use at least 1m")
     return duration
@@ -37,6 +37,6 @@ class FreshnessSpec(YamlModel):
     topic: Duration = Field(default="2m", description="a duration such as 2m")
     raw: Duration = Field(default="5m", description="a duration such as 5m")
     lake: Duration = Field(default="5m", description="a duration such as 5m")
-    runs: Annotated[Duration, AfterValidator(_a_minute)] = Field(
+    runs: Annotated[Duration, AfterValidator(_at_least_a_minute)] = Field(
         default="1d", description="the maximum time between two runs of a stage, such as 1d; at least 1m"
     )

@@ -140,7 +140,7 @@ class TargetSpec(YamlModel):
     )
 
     @model_validator(mode="after")
-    def _of_format(self) -> Self:
+    def _fields_of_format(self) -> Self:
         for field in ("table_type", "deletes"):
             if self.format == "parquet" and field in self.model_fields_set:
                 reason = "leave it out for format: parquet, whose objects are never changed"

@@ -29,19 +29,19 @@ _BEFORE_KAFKA = _source_only("values are hidden before they are in Kafka and in 
 _KAFKA_KEY = _source_only("raw objects contain no keys")
 
 
-def _static(value: str) -> str:
+def _static_text(value: str) -> str:
     if not value or value != value.strip() or "${" in value or "\x00" in value:
         raise ValueError("use a text without blanks at its ends and without '${', which Connect would replace")
     return value
 
 
-def _own_name(name: str) -> str:
+def _not_reserved(name: str) -> str:
     if name.startswith(_ADDED_BY_LAKE):
         raise ValueError("use another name: the lake adds columns that begin with '__' and '_hoodie_'")
     return name
 
 
-NewColumn = Annotated[Identifier, AfterValidator(_own_name)]
+NewColumn = Annotated[Identifier, AfterValidator(_not_reserved)]
 Columns = Annotated[list[ColumnName], AfterValidator(unique), Field(min_length=1)]
 
 
@@ -79,13 +79,13 @@ class InsertField(_Transform):
     """Add columns with one constant value each, or with the name of the topic."""
 
     type: Literal["InsertField"]
-    static: dict[NewColumn, Annotated[str, Field(strict=True), AfterValidator(_static)]] = Field(
+    static: dict[NewColumn, Annotated[str, Field(strict=True), AfterValidator(_static_text)]] = Field(
         default_factory=dict, description="a mapping of new columns and their texts"
     )
     topic: NewColumn | None = Field(default=None, description="the new column with the name of the topic")
 
     @model_validator(mode="after")
-    def _adds(self) -> Self:
+    def _inserts_a_column(self) -> Self:
         if not self.static and self.topic is None:
             raise field_error(type(self).__name__, "static", {}, "name a column in static or topic")
         return self
@@ -103,7 +103,7 @@ class ReplaceField(_Transform):
     )
 
     @model_validator(mode="after")
-    def _changes(self) -> Self:
+    def _changes_a_column(self) -> Self:
         if not self.renames and not self.exclude:
             raise field_error(type(self).__name__, "renames", {}, "name a column in renames or exclude")
         if self.exclude and self.at == "landing":

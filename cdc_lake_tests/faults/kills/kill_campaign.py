@@ -192,7 +192,7 @@ def _settle(bench: Bench) -> float:
     )
 
     def reached() -> bool:
-        state = topic_state.now(bench.resources["kafka"], bench.table, bench.store)
+        state = topic_state.current(bench.resources["kafka"], bench.table, bench.store)
         found = table_progress.lake_watermark(bench.store, bench.table, state)
         return found is not None and found.lsn >= heartbeat.lsn
 

@@ -52,7 +52,7 @@ class LagWatch:
 
     def _read(self) -> None:
         bench = self._bench
-        state = topic_state.now(bench.resources["kafka"], bench.table, bench.store)
+        state = topic_state.current(bench.resources["kafka"], bench.table, bench.store)
         found = table_progress.lake_watermark(bench.store, bench.table, state)
         commit = timeline.last_commit(bench.store, bench.table.lake_prefix)
         if commit is not None and commit.checkpoint is not None:

@@ -153,7 +153,9 @@ class PolledPipeline:
     def watermark(self, name: str) -> int | None:
         """Return the number of the last poll that the lake has applied."""
         table = self.table(name)
-        found = table_progress.lake_watermark(self.store, table, topic_state.now(self.engines.kafka, table, self.store))
+        found = table_progress.lake_watermark(
+            self.store, table, topic_state.current(self.engines.kafka, table, self.store)
+        )
         return None if found is None else found.lsn
 
     def reasons(self) -> list[str]:

@@ -205,10 +205,10 @@ def test_an_interrupted_poll_is_repeated_before_the_next_one(polled: Polled) -> 
 def test_an_idle_source_advances_the_watermark_without_a_job(polled: Polled) -> None:
     polled.postgres.change(1)
     polled.poll()
-    before = topic_state.now(polled.kafka, polled.orders, polled.bucket).polled
+    before = topic_state.current(polled.kafka, polled.orders, polled.bucket).polled
     polled.postgres.wait()
     assert polled.poll().polls == 0
-    after = topic_state.now(polled.kafka, polled.orders, polled.bucket).polled
+    after = topic_state.current(polled.kafka, polled.orders, polled.bucket).polled
     assert before is not None
     assert after is not None
     assert (after.source_ts_ms - before.source_ts_ms, after.lsn, len(polled.specs)) == (1000, 1, 1)

@@ -31,7 +31,7 @@ Marks = Mapping[str, Watermark | None]
 
 def marks(shop: Shop) -> Marks:
     """Return the watermark of the orders at each stage."""
-    state = topic_state.now(shop.kafka, shop.orders, shop.bucket)
+    state = topic_state.current(shop.kafka, shop.orders, shop.bucket)
     return {
         "topic": table_progress.streamed_watermark(shop.bucket, shop.orders, state),
         "raw": table_progress.raw_watermark(shop.bucket, shop.orders, state),
@@ -296,7 +296,7 @@ def test_a_recreated_topic_does_not_advance_raw(shop: Shop) -> None:
 def test_landing_during_the_read_does_not_make_raw_late(shop: Shop) -> None:
     shop.order(1)
     shop.write_heartbeat()
-    early = topic_state.now(shop.kafka, shop.orders, shop.bucket)
+    early = topic_state.current(shop.kafka, shop.orders, shop.bucket)
     shop.order(2)
     shop.land(shop.orders)
     assert table_progress.raw_watermark(shop.bucket, shop.orders, early) == early.watermark
@@ -308,7 +308,7 @@ def test_a_missing_topic_names_the_asset_to_materialise(shop: Shop) -> None:
         ContractError,
         match=r"topic shop\.sales\.orders: it does not exist yet\. Materialise shop/topic/orders_topic first",
     ):
-        topic_state.now(shop.kafka, shop.orders, shop.bucket)
+        topic_state.current(shop.kafka, shop.orders, shop.bucket)
 
 
 def test_the_barrier_returns_after_its_own_heartbeat(shop: Shop) -> None:
@@ -406,9 +406,9 @@ def test_the_barrier_timeout_reports_that_no_heartbeat_was_streamed(shop: Shop) 
 def test_a_lost_record_is_not_hidden_by_new_records_of_another_partition(
     shop: Shop, landed: dict[int, int], ends: dict[int, int], behind: int
 ) -> None:
-    state = replace(topic_state.now(shop.kafka, shop.orders, shop.bucket), ends=ends)
+    state = replace(topic_state.current(shop.kafka, shop.orders, shop.bucket), ends=ends)
     spans = tuple(Span(partition=partition, first=0, next=end) for partition, end in landed.items())
     shop.land(shop.orders)
     head = Chain(shop.bucket, "shop", shop.orders.topic).head()
     assert head is not None
-    assert table_progress.behind(head.model_copy(update={"spans": spans}), state) == behind
+    assert table_progress.offsets_behind(head.model_copy(update={"spans": spans}), state) == behind

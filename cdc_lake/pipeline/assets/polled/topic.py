@@ -63,7 +63,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
 def _result(
     table: TableFlow, systems: polling.Systems, polled: PollResult, instance: dg.DagsterInstance, jobs: JobRuns
 ) -> dg.MaterializeResult[None]:
-    state = topic_state.now(systems.kafka, table, systems.location.store())
+    state = topic_state.current(systems.kafka, table, systems.location.store())
     changes = [
         *([f"poll {polled.poll.number}: {polled.records} records"] if polled.polls else []),
         *polled.schema.changes,

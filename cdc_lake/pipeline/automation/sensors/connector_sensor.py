@@ -103,7 +103,7 @@ def _restart(
 def _faults(flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> str:
     """Return the error that the stages would raise for the connector's stream; "" if the stream is complete."""
     try:
-        stream_continuity.require_whole(flow, postgres, kafka, connect, location(store).store())
+        stream_continuity.require_no_faults(flow, postgres, kafka, connect, location(store).store())
     except SourceBrokenError as error:
         return error.user_message
     return ""

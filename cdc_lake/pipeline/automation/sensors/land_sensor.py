@@ -64,7 +64,7 @@ def _landing(flow: Flow, jobs: Jobs) -> dg.SensorDefinition:
 
 @dataclass(frozen=True)
 class _Unlanded:
-    """The number of offsets to land (negative as in table_progress.behind()), the newest manifest, the position."""
+    """The result of table_progress.offsets_behind(), the number of the newest manifest, and the run's position."""
 
     offsets: int
     manifest: int
@@ -72,13 +72,13 @@ class _Unlanded:
 
 
 def _unlanded(table: TableFlow, epoch: Epoch | None, kafka: Kafka, store: ObjectStore) -> _Unlanded:
-    stream_continuity.require_complete(table, epoch)
+    stream_continuity.require_complete_topic(table, epoch)
     # Read the chain before the topic, so that it never appears to be ahead of the topic.
     head = Chain(location(store).store(), table.pipeline.name, table.topic).head()
     state = topic_state.committed(kafka, table)
     number = 0 if head is None else head.number
     position = f"land:{table.topic}:{state.topic_id}:after-manifest-{number}"
-    return _Unlanded(table_progress.behind(head, state), number, position)
+    return _Unlanded(table_progress.offsets_behind(head, state), number, position)
 
 
 def _adopting(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:

@@ -133,7 +133,7 @@ def test_a_fault_is_reported_even_after_it_disappeared(begun: Shop, fault: str) 
     cause, message = FAULTS[fault]
     cause(begun)
     with pytest.raises(SourceBrokenError, match=f"{message}.*cdc-lake resnapshot shop"):
-        stream_continuity.require_whole(begun.flow, begun.source, begun.kafka, begun.connect, begun.bucket)
+        stream_continuity.require_no_faults(begun.flow, begun.source, begun.kafka, begun.connect, begun.bucket)
     for name in ("becomes", "put_slot"):  # the source looks healthy again
         assert hasattr(begun.postgres, name)
     begun.postgres.becomes(system_identifier="7000000000000000001", timeline=1)
@@ -268,13 +268,13 @@ def test_a_new_epoch_clears_the_faults(begun: Shop) -> None:
     epochs.begin(Epoch.model_validate({**after.model_dump(), "starts": {HEARTBEATS: start}}))
     assert find_faults(begun) == ()
     with pytest.raises(ContractError, match="a resnapshot is running, or was interrupted"):
-        stream_continuity.require_finished(begun.flow, epochs, after)
+        stream_continuity.require_no_resnapshot(begun.flow, epochs, after)
     epochs.complete(1, Completion(snapshot_lsn=1, completed_at=datetime.now(UTC)))
-    stream_continuity.require_finished(begun.flow, epochs, after)
+    stream_continuity.require_no_resnapshot(begun.flow, epochs, after)
 
 
 def test_a_record_of_an_older_release_is_replaced(begun: Shop) -> None:
-    """It has fewer fields, which the next examination adds."""
+    """It has fewer fields, which the next check adds."""
     [key] = [key for key in begun.bucket.objects if key.endswith("_continuity.json")]
     older = json.loads(begun.bucket.get(key).body)  # type: ignore[union-attr]
     del older["offset"], older["acknowledged"]
