@@ -1,6 +1,6 @@
 """The base model of mappings in YAML files. Its errors contain the field's name and the allowed values.
 
-Pipelines (cdc_lake/pipeline/spec.py) and dashboards (cdc_lake/dashboard/spec.py) use it.
+Pipelines (cdc_lake/pipeline/spec/pipeline.py) and dashboards (cdc_lake/dashboard/spec.py) use it.
 """
 
 from __future__ import annotations

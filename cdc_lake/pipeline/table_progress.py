@@ -7,8 +7,9 @@ proven. It advances even while the source is idle.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
@@ -25,6 +26,7 @@ from cdc_lake.jobs.landing.land import LandSpec, recreated_error
 from cdc_lake.pipeline import lake_commit
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.registry_location import registry_location
+from cdc_lake.pipeline.short_digest import short_digest
 from cdc_lake.pipeline.source_health import stored_offset, stream_continuity, topic_state
 from cdc_lake.pipeline.source_health.topic_state import TopicState
 from cdc_lake.pipeline.table_flow import TableFlow
@@ -227,6 +229,11 @@ def lake_commits(store: ObjectStore, flow: Flow) -> dict[str, str]:
     """Return the instant of the newest commit of each table in the first target, by table name, if it has a commit."""
     commits = ((table.name, lake_commit.newest(store, table)) for table in flow.tables)
     return {name: commit.instant for name, commit in commits if commit is not None}
+
+
+def commits_digest(commits: Mapping[str, str]) -> str:
+    """Return a digest of the result of lake_commits(), which changes with each commit."""
+    return short_digest(json.dumps(commits, sort_keys=True))
 
 
 def manifests(store: ObjectStore, table: TableFlow) -> Iterator[Manifest]:

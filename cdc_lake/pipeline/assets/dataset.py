@@ -3,7 +3,6 @@
 A refined table is such a view over a table that its builds write (refined_table.py).
 """
 
-import hashlib
 import os
 from collections.abc import Sequence
 from decimal import Decimal
@@ -27,6 +26,7 @@ from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
 from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.short_digest import short_digest
 from cdc_lake.pipeline.spec.dataset import DatasetSpec
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena, QueryResult
@@ -42,7 +42,7 @@ def build(flow: Flow, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey]
     catalog = flow.catalog
     sql = flow.sql(file, "datasets")
     require_readable(flow, file, sql, os.environ.get("CDC_LAKE_PROFILE", "local"))
-    version = hashlib.sha256(repr((sql, dataset.partition_by) if dataset.table else sql).encode()).hexdigest()[:12]
+    version = short_digest(repr((sql, dataset.partition_by) if dataset.table else sql))
     what = "Refined table, in Snappy Parquet, behind the view" if dataset.table else "View"
 
     @dg.asset(
@@ -73,10 +73,10 @@ def build(flow: Flow, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey]
         ]
         if dataset.table:
             refined = RefinedTable(flow, dataset, sql, athena, glue, bucket, store.bucket)
-            inputs = _digest((sql, dataset.partition_by, table_columns, commits))
+            inputs = short_digest(repr((sql, dataset.partition_by, table_columns, commits)))
             changes = _refine(refined, inputs, f"dagster run {context.run.run_id}")
         else:
-            inputs = _digest((sql, table_columns))
+            inputs = short_digest(repr((sql, table_columns)))
             changes = _create_view(flow, name, sql, inputs, athena, glue, bucket)
         columns = _columns(athena, catalog, name)
         found = totals(athena, catalog, name, columns)
@@ -105,10 +105,6 @@ def build(flow: Flow, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey]
         )
 
     return dataset_asset
-
-
-def _digest(parts: object) -> str:
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
 def _create_view(

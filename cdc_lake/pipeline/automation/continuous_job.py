@@ -1,7 +1,5 @@
 """The job of a pipeline in continuous mode, and the sensor that keeps a run of it active."""
 
-import hashlib
-import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -93,8 +91,7 @@ def sensor(flow: Flow, job: dg.JobDefinition) -> dg.SensorDefinition:
         if Epochs(bucket, flow.name).current() is None:
             return dg.SkipReason(f"pipeline {flow.name} has not started: materialise its topics first")
         # The position changes with each commit, so that the pauses then start with the shortest one again.
-        commits = json.dumps(table_progress.lake_commits(bucket, flow), sort_keys=True)
-        digest = hashlib.sha256(commits.encode()).hexdigest()[:12]
+        digest = table_progress.commits_digest(table_progress.lake_commits(bucket, flow))
         return launch(context, ContinuousRun(flow.name), f"run:{flow.name}:{digest}")
 
     return keep_running

@@ -8,8 +8,6 @@ stores the time from which a dashboard's rows may be read (`PENDING_SINCE`). Thi
 otherwise the rows would wait for the next change.
 """
 
-import hashlib
-import json
 import time
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -66,14 +64,16 @@ def build(
         pending = _pending(flow, bucket)
         if not stale and not pending:
             return dg.SkipReason("datasets and dashboards are built over the newest commits")
-        part, position = jobs.refresh, f"refresh:{_digest(commits)}"
+        part, position = jobs.refresh, f"refresh:{table_progress.commits_digest(commits)}"
         if not stale:
             part = jobs.refresh.only(*(flow.key("dashboard", name) for name in pending))
             position = "read:" + ",".join(f"{name}@{since:.0f}" for name, since in pending.items())
         faults = upstream_checks.failures(context.instance, dataset_checks, bucket, flow.name)
         blocked = [] if faults else upstream_checks.failures(context.instance, dashboard_checks, bucket, flow.name)
         if blocked and datasets.intersection(stale):
-            return launch(context, jobs.refresh.only(*sorted(datasets)), f"datasets:{_digest(commits)}")
+            return launch(
+                context, jobs.refresh.only(*sorted(datasets)), f"datasets:{table_progress.commits_digest(commits)}"
+            )
         if faults or blocked:
             return dg.SkipReason(f"not built: {(faults or blocked)[0]}")
         return launch(context, part, position)
@@ -89,7 +89,3 @@ def _pending(flow: Flow, bucket: Bucket) -> dict[str, float]:
         for name in names
     }
     return {name: float(since) for name, since in stored.items() if since is not None and float(since) <= time.time()}
-
-
-def _digest(commits: dict[str, str]) -> str:
-    return hashlib.sha256(json.dumps(commits, sort_keys=True).encode()).hexdigest()[:12]

@@ -1,6 +1,5 @@
 """Find the runs that a table needs: each function returns the next run's position, or the reason why none is needed."""
 
-import hashlib
 from collections.abc import Iterable, Mapping
 
 import dagster as dg
@@ -13,6 +12,7 @@ from cdc_lake.pipeline.automation.run_requests import Pending
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.parquet_target import registering
+from cdc_lake.pipeline.short_digest import short_digest
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
@@ -24,7 +24,7 @@ def pending_adoption(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectSt
     try:
         found = table_progress.landing_input(table, kafka, where)
     except TopicRecreatedError as error:  # launch the run: it fails with this error, which the UI shows
-        return f"land:{table.topic}:{hashlib.sha256(error.user_message.encode()).hexdigest()[:12]}"
+        return f"land:{table.topic}:{short_digest(error.user_message)}"
     except ContractError as error:
         return dg.SkipReason(error.user_message)
     if found.offsets_behind == 0:
@@ -35,7 +35,7 @@ def pending_adoption(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectSt
         objects = [error.user_message]  # launch the run: it fails with this error, which the UI shows
     if not objects:
         return dg.SkipReason("the sink connector has not written the topic's newest records yet")
-    digest = hashlib.sha256("\n".join(objects).encode()).hexdigest()[:12]
+    digest = short_digest("\n".join(objects))
     return f"land:{table.topic}:{found.state.topic_id}:after-manifest-{found.spec.head}:objects-{digest}"
 
 

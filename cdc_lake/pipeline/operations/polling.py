@@ -15,7 +15,7 @@ from cdc_lake.contract.errors import ContractError, RaceLostError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore, S3Location
 from cdc_lake.contract.schema.captured_schema import TableSchema
-from cdc_lake.contract.source.epochs import Break, Completion, Epoch, Epochs, broken_stream_error
+from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs, broken_stream_error
 from cdc_lake.contract.source.poll_state import Bound, Polls, PollState, StoredPoll
 from cdc_lake.contract.table import lease
 from cdc_lake.jobs.poll import poll as job
@@ -134,7 +134,7 @@ def current_epoch(table: TableFlow, postgres: SourcePostgres, store: ObjectStore
             return epochs.read(0)
     epochs.require_whole()
     if faults := tuple(stream_continuity.server_faults(postgres, epoch)):
-        found = Break(faults=faults, found_at=datetime.now(UTC))
+        found = stream_continuity.new_break(faults)
         epochs.mark_broken(epoch.number, found)
         raise broken_stream_error(flow.name, found)
     return epoch

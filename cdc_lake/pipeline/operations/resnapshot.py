@@ -34,7 +34,7 @@ from cdc_lake.contract.objects import chain_id, object_names
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.store import ObjectStore, S3Location
 from cdc_lake.contract.source import stream_progress
-from cdc_lake.contract.source.epochs import Break, Completion, Epoch, Epochs, Start
+from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs, Start
 from cdc_lake.contract.table import lease
 from cdc_lake.jobs.apply.upsert import UpsertSpec
 from cdc_lake.jobs.maintenance import sweep
@@ -86,7 +86,7 @@ def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
             for fault in stream_continuity.topic_faults(systems.kafka, table.topic, current)
         ]
         if lost and is_unfinished(epochs, current):  # the records of its snapshot are lost, so it cannot be continued
-            epochs.mark_broken(current.number, Break(faults=tuple(lost), found_at=datetime.now(UTC)))
+            epochs.mark_broken(current.number, stream_continuity.new_break(lost))
         if is_unfinished(epochs, current):
             epoch = current
             yield f"continuing epoch {epoch.number} ({epoch.reason}): its snapshot is not in the lake yet"
@@ -317,7 +317,6 @@ def upsert(systems: Systems, store: ObjectStore, table: TableFlow, spec: UpsertS
         report = land_and_apply.apply(table, systems.postgres, spec, systems.run, epoch.number).report
         return 0 if report is None else report.keys
     except SchemaChangeError as error:
-        Epochs(store, table.pipeline.name).mark_broken(
-            epoch.number, Break(faults=(error.user_message,), found_at=datetime.now(UTC))
-        )
+        broken = stream_continuity.new_break([error.user_message])
+        Epochs(store, table.pipeline.name).mark_broken(epoch.number, broken)
         raise

@@ -8,7 +8,7 @@ increase by one: a heartbeat that is missing in the topic shows that WAL was ski
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from cdc_lake.contract.errors import ContractError, SourceBrokenError, TableIncompleteError
@@ -69,6 +69,11 @@ def new_epoch(flow: Flow, postgres: SourcePostgres, number: int, reason: str) ->
     )
 
 
+def new_break(faults: Iterable[str]) -> Break:
+    """Return the record of faults that are found now; it is not stored."""
+    return Break(faults=tuple(faults), found_at=datetime.now(UTC))
+
+
 def find_faults(
     flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore
 ) -> tuple[str, ...]:
@@ -112,7 +117,7 @@ def find_faults(
         }
         save(store, flow.name, after.model_copy(update=updates), seen)
     elif streaming or config is not None:
-        epochs.mark_broken(epoch.number, Break(faults=faults, found_at=datetime.now(UTC)))
+        epochs.mark_broken(epoch.number, new_break(faults))
     return faults
 
 
@@ -133,7 +138,7 @@ def require_no_faults(
     """Raise SourceBrokenError if find_faults() returns faults."""
     faults = find_faults(flow, postgres, kafka, connect, store)
     if faults:
-        raise broken_stream_error(flow.name, Break(faults=faults, found_at=datetime.now(UTC)))
+        raise broken_stream_error(flow.name, new_break(faults))
 
 
 def require_topic(table: TableFlow, kafka: Kafka, store: ObjectStore) -> None:
@@ -141,7 +146,7 @@ def require_topic(table: TableFlow, kafka: Kafka, store: ObjectStore) -> None:
     epoch = Epochs(store, table.pipeline.name).current()
     faults = () if epoch is None else tuple(topic_faults(kafka, table.topic, epoch))
     if faults:
-        raise broken_stream_error(table.pipeline.name, Break(faults=faults, found_at=datetime.now(UTC)))
+        raise broken_stream_error(table.pipeline.name, new_break(faults))
 
 
 def require_complete_topic(table: TableFlow, epoch: Epoch | None) -> None:
@@ -170,7 +175,7 @@ def require_no_gap(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
     seen = load(store, flow.name)
     after, gaps = heartbeat_sequence.read_new(kafka, flow, epoch, seen)
     if gaps:
-        found = Break(faults=gaps, found_at=datetime.now(UTC))
+        found = new_break(gaps)
         epochs.mark_broken(epoch.number, found)
         raise broken_stream_error(flow.name, found)
     save(store, flow.name, after, seen)

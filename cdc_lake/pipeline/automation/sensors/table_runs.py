@@ -26,14 +26,7 @@ def poll_name(flow: Flow) -> str:
 
 def launch_poll(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> RunRequests:
     """Request runs that poll tables, land their records and apply them; see launch_land()."""
-    tables = {table.name: table for table in jobs.flow.tables}
-
-    def part(names: Sequence[str]) -> Job:
-        stages = (tables[name].key(stage) for name in names for stage in ("topic", "raw"))
-        return jobs.poll.only(*stages, *(each.key("lake") for name in names for each in tables[name].in_targets))
-
-    slow = _first_loads(context.instance, jobs.flow)
-    return request(context, pending, part, poll_name(jobs.flow), jobs.flow.name, slow=slow)
+    return _launch(context, jobs, jobs.poll, poll_name(jobs.flow), pending, stages=("topic", "raw"))
 
 
 def launch_land(
@@ -47,26 +40,36 @@ def launch_land(
     `pending` is by table. One run does both: a separate run for the lake would load the definitions and start Spark
     again. Tables in `can_wait` join the run of the others.
     """
-    tables = {table.name: table for table in jobs.flow.tables}
-
-    def part(names: Sequence[str]) -> Job:
-        raw = (tables[name].key("raw") for name in names)
-        return jobs.land.only(*raw, *(each.key("lake") for name in names for each in tables[name].in_targets))
-
-    slow = _first_loads(context.instance, jobs.flow)
-    return request(context, pending, part, land_name(jobs.flow), jobs.flow.name, can_wait=can_wait, slow=slow)
+    return _launch(context, jobs, jobs.land, land_name(jobs.flow), pending, stages=("raw",), can_wait=can_wait)
 
 
 def launch_apply(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> RunRequests:
     """Request runs that apply the landed records of tables, unless an active landing run will; see launch_land()."""
+    return _launch(context, jobs, jobs.apply, apply_name(jobs.flow), pending, checked=("raw",))
+
+
+def _launch(
+    context: dg.SensorEvaluationContext,
+    jobs: Jobs,
+    job: Job,
+    sensor: str,
+    pending: Mapping[str, Pending],
+    *,
+    stages: Sequence[str] = (),
+    checked: Sequence[str] = (),
+    can_wait: Mapping[str, str] | None = None,
+) -> RunRequests:
+    """Request runs that materialise `stages` and the lake, and evaluate their checks and those of `checked`."""
     tables = {table.name: table for table in jobs.flow.tables}
 
     def part(names: Sequence[str]) -> Job:
-        lake = (each.key("lake") for name in names for each in tables[name].in_targets)
-        return jobs.apply.only(*lake, checking=[tables[name].key("raw") for name in names])
+        selected = [tables[name] for name in names]
+        assets = [table.key(stage) for table in selected for stage in stages]
+        lake = [each.key("lake") for table in selected for each in table.in_targets]
+        return job.only(*assets, *lake, checking=[table.key(stage) for table in selected for stage in checked])
 
     slow = _first_loads(context.instance, jobs.flow)
-    return request(context, pending, part, apply_name(jobs.flow), jobs.flow.name, slow=slow)
+    return request(context, pending, part, sensor, jobs.flow.name, can_wait=can_wait, slow=slow)
 
 
 def _first_loads(instance: dg.DagsterInstance, flow: Flow) -> set[str]:
