@@ -35,7 +35,7 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import chain_verification
 from cdc_lake.pipeline.flow import Flow
-from cdc_lake.pipeline.operations.small_landings import SmallLandings
+from cdc_lake.pipeline.spark_jobs.small_landings import SmallLandings
 from cdc_lake.pipeline.spec.pipeline import PipelineSpec
 from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home

@@ -12,10 +12,10 @@ import dagster as dg
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table.timeline import Commit, write_amplification
-from cdc_lake.pipeline import step_priority, table_progress
+from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import catalog_tables, parquet_lake, standard_metadata
-from cdc_lake.pipeline.assets.job_runs import JobRuns
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
+from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import SPARK_POOL, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply, snapshot_sweep
@@ -23,6 +23,7 @@ from cdc_lake.pipeline.operations.land_and_apply import ApplyResult
 from cdc_lake.pipeline.parquet_target import registering
 from cdc_lake.pipeline.parquet_target.registering import RegisterResult
 from cdc_lake.pipeline.source_health import topic_state
+from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog

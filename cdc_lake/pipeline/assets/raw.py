@@ -8,15 +8,16 @@ from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.sent_columns import sent_columns
 from cdc_lake.jobs.adoption.adopt import AdoptReport
-from cdc_lake.pipeline import step_priority, table_progress
+from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.assets.job_runs import JobRuns, warm_spark
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
+from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import SPARK_POOL, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.operations.land_and_apply import LandResult
 from cdc_lake.pipeline.source_health import stream_continuity
+from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns, warm_spark
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore

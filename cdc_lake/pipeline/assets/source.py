@@ -10,12 +10,12 @@ from typing import Any
 import dagster as dg
 
 from cdc_lake.contract import failpoints
-from cdc_lake.pipeline import step_priority
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.assets.job_runs import warm_spark
+from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import SourcePostgres
 from cdc_lake.pipeline.source_health import omitted_columns, schema_capture, transformed_columns
+from cdc_lake.pipeline.spark_jobs.job_runs import warm_spark
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.object_store import ObjectStore

@@ -19,12 +19,12 @@ from cdc_lake.jobs.maintenance.compact import CompactReport, CompactSpec
 from cdc_lake.jobs.maintenance.purge import PurgeReport
 from cdc_lake.jobs.poll import reconcile
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.assets.job_runs import JobRuns
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import SPARK_POOL, Flow
 from cdc_lake.pipeline.operations import reconciliation
 from cdc_lake.pipeline.operations.polling import Systems
 from cdc_lake.pipeline.operations.reconciliation import ReconcileResult
+from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
 from cdc_lake.pipeline.spec.field_types import seconds
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka

@@ -16,8 +16,9 @@ from cdc_lake.contract.schema.sent_columns import sent_columns
 from cdc_lake.contract.source import stream_progress
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs, Start
 from cdc_lake.contract.table import lease
-from cdc_lake.pipeline import step_priority, table_progress
+from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
+from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.connector_config import connector_config, with_incremental_snapshots
 from cdc_lake.pipeline.flow import Flow, SourcePostgres

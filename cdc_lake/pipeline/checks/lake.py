@@ -7,13 +7,13 @@ import dagster as dg
 from cdc_lake.contract.table import pending_counts
 from cdc_lake.contract.table.file_slices import SMALL_BYTES
 from cdc_lake.jobs.verify import VerifyReport
-from cdc_lake.pipeline import step_priority
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.assets.job_runs import JobRuns
+from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import parquet_lake, tiers
 from cdc_lake.pipeline.flow import VERIFY_POOL
 from cdc_lake.pipeline.operations.verification import Systems, verify_applied
+from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
 from resources.connect.connector_interface import Connectors

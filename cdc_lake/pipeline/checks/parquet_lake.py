@@ -7,7 +7,8 @@ import dagster as dg
 from cdc_lake.contract.objects.object_names import ObjectName, topic_prefix
 from cdc_lake.contract.objects.store import ObjectStore as Bucket
 from cdc_lake.contract.schema import captured_schema
-from cdc_lake.pipeline import step_priority, table_progress
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.parquet_target import raw_table

@@ -8,13 +8,14 @@ import dagster as dg
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.chain import Chain
-from cdc_lake.pipeline import step_priority, table_progress
+from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import chain_verification, tiers
 from cdc_lake.pipeline.checks.chain_verification import VerifyResult
 from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
-from cdc_lake.pipeline.operations.small_landings import SMALL_LANDING_OFFSETS
 from cdc_lake.pipeline.source_health import topic_state
+from cdc_lake.pipeline.spark_jobs.small_landings import SMALL_LANDING_OFFSETS
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore

@@ -5,7 +5,7 @@ A table with a generated column that is not published must have the identity DEF
 
 import dagster as dg
 
-from cdc_lake.pipeline import step_priority
+from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
 from cdc_lake.pipeline.source_health.omitted_columns import replica_identity
 from cdc_lake.pipeline.table_flow import TableFlow

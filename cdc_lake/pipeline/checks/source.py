@@ -4,7 +4,7 @@ from pathlib import PurePath
 
 import dagster as dg
 
-from cdc_lake.pipeline import step_priority
+from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
 from cdc_lake.pipeline.flow import Flow

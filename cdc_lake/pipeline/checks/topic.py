@@ -3,7 +3,7 @@
 import dagster as dg
 
 from cdc_lake.contract.source.epochs import Epochs
-from cdc_lake.pipeline import step_priority
+from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light_check import LightCheck, light_check

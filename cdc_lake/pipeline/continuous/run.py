@@ -16,14 +16,14 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.table import lease
 from cdc_lake.pipeline.assets import lake, raw
-from cdc_lake.pipeline.assets.job_runs import JobRuns
 from cdc_lake.pipeline.assets.lake import LakeSystems
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.continuous import table_stages
 from cdc_lake.pipeline.continuous.stage_loop import StageLoop
 from cdc_lake.pipeline.continuous.table_stages import TableStages
 from cdc_lake.pipeline.flow import Flow
-from cdc_lake.pipeline.operations.small_landings import SmallLandings
+from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
+from cdc_lake.pipeline.spark_jobs.small_landings import SmallLandings
 from resources.athena import Athena
 from resources.errors import ResourceError
 from resources.glue.catalog import GlueCatalog

@@ -11,7 +11,7 @@ from cdc_lake.pipeline.assets import lake, raw
 from cdc_lake.pipeline.assets.lake import Batch, LakeSystems
 from cdc_lake.pipeline.continuous.stage_loop import StageLoop
 from cdc_lake.pipeline.operations.land_and_apply import LandResult
-from cdc_lake.pipeline.operations.small_landings import SMALL_LANDING_OFFSETS
+from cdc_lake.pipeline.spark_jobs.small_landings import SMALL_LANDING_OFFSETS
 from cdc_lake.pipeline.table_flow import TableFlow
 
 _POLL_SECONDS, _POLL_SECONDS_PER_TABLE = 0.1, 0.02

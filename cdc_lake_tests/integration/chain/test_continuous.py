@@ -11,10 +11,10 @@ from queue import Queue
 import dagster as dg
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from cdc_lake.pipeline.assets.job_runs import JobRuns
 from cdc_lake.pipeline.assets.lake import LakeSystems
 from cdc_lake.pipeline.continuous import run
-from cdc_lake.pipeline.operations.small_landings import SmallLandings
+from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
+from cdc_lake.pipeline.spark_jobs.small_landings import SmallLandings
 from cdc_lake.profile import spark
 from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline
 from cdc_lake_tests.integration.chain.conftest import NewPipeline

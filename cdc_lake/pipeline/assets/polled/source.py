@@ -3,11 +3,11 @@
 import dagster as dg
 
 from cdc_lake.contract import failpoints
-from cdc_lake.pipeline import step_priority
-from cdc_lake.pipeline.assets.job_runs import warm_spark
 from cdc_lake.pipeline.assets.source import source_metadata
+from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.source_health import polled_source, schema_capture
+from cdc_lake.pipeline.spark_jobs.job_runs import warm_spark
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres

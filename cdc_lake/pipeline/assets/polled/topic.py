@@ -2,16 +2,16 @@
 
 import dagster as dg
 
-from cdc_lake.pipeline import step_priority
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.assets.job_runs import JobRuns, warm_spark
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.assets.topic import topic_metadata
+from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import SPARK_POOL
 from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.operations.polling import PollResult
 from cdc_lake.pipeline.source_health import polled_source, topic_state
+from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns, warm_spark
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore

@@ -16,9 +16,9 @@ from cdc_lake.contract.errors import LeaseHeldError
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.table import lease, timeline
 from cdc_lake.pipeline.assets import lake, raw
-from cdc_lake.pipeline.assets.job_runs import JobRuns
 from cdc_lake.pipeline.assets.lake import LakeSystems
 from cdc_lake.pipeline.continuous import run
+from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.errors import ResourceError
 

@@ -12,7 +12,7 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.jobs.landing import land as landing
 from cdc_lake.jobs.landing.land import LandSpec
 from cdc_lake.jobs.landing.raw_writer import RawWriter
-from cdc_lake.pipeline.spark_wrapper import SparkWrapper
+from cdc_lake.pipeline.spark_jobs.spark_wrapper import SparkWrapper
 from resources.kafka.records import Message
 from resources.kafka.resource import Kafka
 

@@ -11,7 +11,7 @@ import dagster as dg
 
 from cdc_lake.pipeline.assets.standard_metadata import Metadata
 from cdc_lake.pipeline.flow import PURPOSE
-from cdc_lake.pipeline.spark_wrapper import SparkWrapper
+from cdc_lake.pipeline.spark_jobs.spark_wrapper import SparkWrapper
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.errors import JobFailed
 from resources.spark.job_interface import JobRun, SparkJobs

@@ -14,8 +14,8 @@ from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.jobs.landing import land as landing
 from cdc_lake.jobs.landing.land import LandReport
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.operations import small_landings
-from cdc_lake.pipeline.operations.small_landings import SmallLandings
+from cdc_lake.pipeline.spark_jobs import small_landings
+from cdc_lake.pipeline.spark_jobs.small_landings import SmallLandings
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.source.kafka import FakeKafka

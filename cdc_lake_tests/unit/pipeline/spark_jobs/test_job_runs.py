@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from cdc_lake.pipeline.assets import dataset, lake, raw
-from cdc_lake.pipeline.assets.job_runs import JobRuns
+from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
 from cdc_lake_tests.fakes.dagster import QUIET, bound
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
