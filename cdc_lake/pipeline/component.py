@@ -18,7 +18,7 @@ from cdc_lake.pipeline.assets import (
     table_services,
     topic,
 )
-from cdc_lake.pipeline.automation import continuous_job, dataset_refresh, maintenance_schedules
+from cdc_lake.pipeline.automation import check_sensors, continuous_job, dataset_refresh, maintenance_schedules
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.sensors import (
     apply_sensor,
@@ -29,7 +29,7 @@ from cdc_lake.pipeline.automation.sensors import (
     sensor_intervals,
 )
 from cdc_lake.pipeline.automation.sensors.sensor_intervals import SensorIntervals
-from cdc_lake.pipeline.checks import all_checks, check_schedule, tiers
+from cdc_lake.pipeline.checks import all_checks, tiers
 from cdc_lake.pipeline.checks.upstream_checks import upstream_of
 from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.pipeline.flow import Flow
@@ -63,7 +63,7 @@ class CdcPipeline(dg.Component):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the pipeline's definitions; the code location binds the resources."""
-        return build(build_flow(self.spec, Path(context.path)), sensor_intervals.of_profile())
+        return build(build_flow(self.spec, Path(context.path)), sensor_intervals.for_profile())
 
 
 def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Definitions:  # noqa: B008 - it is frozen
@@ -98,7 +98,7 @@ def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Defi
             *landing_sensors,
             health_sensor.build(flow),
             *refresh,
-            *check_schedule.build(flow, jobs),
+            *check_sensors.build(flow, jobs),
         ],
         jobs=[*jobs.definitions.values(), *continuous_jobs, *maintenance_schedules.jobs(flow)],
         schedules=maintenance_schedules.schedules(flow),

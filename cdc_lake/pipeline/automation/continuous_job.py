@@ -51,7 +51,9 @@ def jobs(flow: Flow) -> Sequence[dg.JobDefinition]:
 
 
 def _job(flow: Flow) -> dg.JobDefinition:
-    description = f"{flow.name}: lands and applies all tables until it is terminated; then what is landed is applied."
+    description = (
+        f"{flow.name}: lands and applies all tables until it is terminated, and then applies all landed records."
+    )
 
     @dg.op(name=f"run_{flow.name}", description=description, out=dg.Out(dg.Nothing), pool=SPARK_POOL)
     def run_continuously(

@@ -75,7 +75,7 @@ class Jobs:
         dashboards = [flow.key("dashboard", PurePath(file).stem) for file in flow.spec.dashboards]
         stages = [*source, *topic, *raw, *lake, *datasets, *dashboards]
         self.all = self._job("", "All stages, with their light checks.", stages, light)
-        starting = "Starts the source connector where it does not run."
+        starting = "Starts the source connector if it does not run."
         self.connect = self._job("connect", starting, [] if flow.polled else topic, light)
         polling = "Polls the tables, lands their rows and applies them to the lake tables."
         self.poll = self._job("poll", polling, [*topic, *raw, *lake] if flow.polled else [], light)

@@ -159,5 +159,5 @@ def _attempt(context: dg.SensorEvaluationContext, pipeline: str, subject: str, p
         wait = failed[0].end_time + backoff(len(failed)) - time.time()
         if wait > 0:
             run = failed[0].dagster_run.run_id
-            return dg.SkipReason(f"run {run} of this sensor failed; the next one in {wait:.0f} s")
+            return dg.SkipReason(f"run {run} of this sensor failed; the next run is in {wait:.0f} s")
     return len(failed)

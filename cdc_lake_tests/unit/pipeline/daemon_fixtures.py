@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import dagster as dg
 import pytest
 
-from cdc_lake.pipeline.automation import dataset_refresh, orphaned_runs, run_requests
+from cdc_lake.pipeline.automation import check_sensors, dataset_refresh, orphaned_runs, run_requests
 from cdc_lake.pipeline.automation.sensors import connector_sensor, flush_rule, health_sensor
-from cdc_lake.pipeline.checks import check_schedule
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock
 
 
@@ -32,7 +31,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
         orphaned_runs,
         health_sensor,
         dataset_refresh,
-        check_schedule,
+        check_sensors,
     ):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=fake_clock.time))
     return fake_clock

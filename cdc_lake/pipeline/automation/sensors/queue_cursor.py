@@ -22,7 +22,7 @@ class WaitingMessage(BaseModel):
     targets: list[Target]
 
 
-class Cursor(BaseModel):
+class QueueCursor(BaseModel):
     """The cursor of the queue sensor.
 
     `waiting_messages` are messages by id. `done` are the handles of messages to delete. `looked_at` is the time at

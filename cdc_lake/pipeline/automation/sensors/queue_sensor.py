@@ -22,7 +22,7 @@ from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.pending_runs import pending_adoption, pending_apply
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick, describe_skipped
 from cdc_lake.pipeline.automation.sensors.parallel_map import is_outage, map_parallel, skip_reason
-from cdc_lake.pipeline.automation.sensors.queue_cursor import Cursor, Target
+from cdc_lake.pipeline.automation.sensors.queue_cursor import QueueCursor, Target
 from cdc_lake.pipeline.automation.sensors.table_runs import apply_name, launch_apply, launch_land
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import landing_modes
@@ -51,7 +51,7 @@ def build(pipelines: Sequence[tuple[Flow, Jobs]], definitions: Mapping[str, Any]
         description="Launches landing and apply runs as soon as the queue reports new raw objects and manifests.",
     )
     def raw_events(context: dg.SensorEvaluationContext, queue: Sqs, kafka: Kafka, store: ObjectStore) -> Tick:
-        cursor = Cursor.model_validate_json(context.cursor) if context.cursor else Cursor()
+        cursor = QueueCursor.model_validate_json(context.cursor) if context.cursor else QueueCursor()
         for refused in queue.delete(cursor.done):
             context.log.warning(
                 f"Cannot delete a message of {queue.queue_url}: {refused}. The queue will deliver it again."
@@ -85,7 +85,7 @@ def build(pipelines: Sequence[tuple[Flow, Jobs]], definitions: Mapping[str, Any]
 
 def _requests(
     context: dg.SensorEvaluationContext,
-    cursor: Cursor,
+    cursor: QueueCursor,
     tables: Mapping[tuple[str, str], TableFlow],
     jobs_by_pipeline: Mapping[str, Jobs],
     kafka: Kafka,

@@ -24,7 +24,7 @@ class SensorIntervals:
     """The interval of the sensor that reads the connector's state."""
 
 
-def of_profile() -> SensorIntervals:
+def for_profile() -> SensorIntervals:
     """Return the intervals for the configured profile: with a queue the bucket is listed less often."""
     found = profile.resources()
     return SensorIntervals(

@@ -57,7 +57,7 @@ def test_a_run_is_kept_active(endless: Shop, daemon: Daemon, clock: Clock) -> No
     assert int(run.tags["dagster/max_runtime"]) > 86_400
     assert daemon.skip() == f"run {run.run_id} of this sensor is active"
     daemon.instance.report_run_failed(run)
-    assert "the next one in 5 s" in daemon.skip()
+    assert "the next run is in 5 s" in daemon.skip()
     clock.advance(6)
     assert daemon.request().job_name == "shop_run"
 

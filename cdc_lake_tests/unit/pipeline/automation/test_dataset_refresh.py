@@ -73,7 +73,7 @@ def test_a_run_that_built_only_some_datasets_is_retried(
 ) -> None:
     refresh.fail()
     report_built(shop, instance, "totals")
-    assert "the next one in 5 s" in refresh.skip()
+    assert "the next run is in 5 s" in refresh.skip()
     clock.advance(6)
     refresh.request()
 

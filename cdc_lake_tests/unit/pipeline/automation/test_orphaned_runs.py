@@ -55,7 +55,7 @@ def ended_pid() -> int:
 def test_a_run_without_its_process_is_marked_as_failed(land: Daemon, instance: dg.DagsterInstance) -> None:
     run = land.run()
     report_process(instance, run, ended_pid())
-    assert land.skip().startswith(f"run {run.run_id} of this sensor failed; the next one in ")
+    assert land.skip().startswith(f"run {run.run_id} of this sensor failed; the next run is in ")
     found = instance.get_run_by_id(run.run_id)
     assert found is not None
     assert found.status == dg.DagsterRunStatus.FAILURE

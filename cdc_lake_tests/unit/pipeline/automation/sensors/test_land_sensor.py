@@ -116,7 +116,7 @@ def test_a_table_that_fails_does_not_delay_the_others(shop: Shop, land: Daemon) 
     orders(shop, 5, first=6)
     assert land.request().asset_selection == (shop.orders.key("raw"), shop.orders.key("lake"))
     shop.land(shop.orders)
-    assert land.skip("customers") == f"run {run.run_id} of this sensor failed; the next one in 5 s"
+    assert land.skip("customers") == f"run {run.run_id} of this sensor failed; the next run is in 5 s"
 
 
 def tables_by_run(shop: Shop, land: Daemon) -> list[list[str]]:
@@ -172,7 +172,7 @@ def test_failed_runs_are_retried_after_growing_pauses(shop: Shop, land: Daemon, 
     orders(shop, 5)
     for pause in (5, 15, 60, 300, 300):
         run = land.fail()
-        assert f"run {run.run_id} of this sensor failed; the next one in {pause} s" in land.skip()
+        assert f"run {run.run_id} of this sensor failed; the next run is in {pause} s" in land.skip()
         clock.advance(pause - 1)
         assert "failed" in land.skip()
         clock.advance(1.5)

@@ -20,7 +20,7 @@ from cdc_lake.pipeline import component
 from cdc_lake.pipeline.automation import run_requests
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.sensors import queue_sensor, sensor_intervals
-from cdc_lake.pipeline.automation.sensors.queue_cursor import Cursor
+from cdc_lake.pipeline.automation.sensors.queue_cursor import QueueCursor
 from cdc_lake.pipeline.automation.sensors.sensor_intervals import SensorIntervals
 from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.flow import Flow
@@ -329,10 +329,10 @@ def test_an_object_of_a_sink_connector_launches_its_adoption(
 
 def test_the_bucket_is_listed_every_minute_if_there_is_a_queue(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     local = dict(profile.resources())
-    assert sensor_intervals.of_profile() == SensorIntervals(listing_seconds=5, connector_seconds=5)
+    assert sensor_intervals.for_profile() == SensorIntervals(listing_seconds=5, connector_seconds=5)
     monkeypatch.setattr(profile, "resources", lambda: {**local, "queue": None})
-    assert sensor_intervals.of_profile().listing_seconds == 60
-    built = {sensor.name: sensor for sensor in component.build(shop.flow, sensor_intervals.of_profile()).sensors or ()}
+    assert sensor_intervals.for_profile().listing_seconds == 60
+    built = {sensor.name: sensor for sensor in component.build(shop.flow, sensor_intervals.for_profile()).sensors or ()}
     assert built["shop_apply"].minimum_interval_seconds == 60
     assert built["shop_land"].minimum_interval_seconds == 5  # it reads Kafka, not the bucket
 
@@ -340,6 +340,6 @@ def test_the_bucket_is_listed_every_minute_if_there_is_a_queue(shop: Shop, monke
 def test_a_cursor_that_an_earlier_version_stored_is_read() -> None:
     target = ("shop", "orders", "land")
     stored = {"heard": {"1": {"handle": "a", "targets": [target]}}, "waiting": [target], "done": ["b"]}
-    found = Cursor.model_validate_json(json.dumps(stored))
+    found = QueueCursor.model_validate_json(json.dumps(stored))
     assert (found.waiting_messages["1"].handle, found.waiting_targets, found.done) == ("a", [target], ["b"])
-    assert Cursor.model_validate_json(found.model_dump_json()) == found
+    assert QueueCursor.model_validate_json(found.model_dump_json()) == found

@@ -7,8 +7,9 @@ from dataclasses import replace
 import dagster as dg
 import pytest
 
+from cdc_lake.pipeline.automation import check_sensors
 from cdc_lake.pipeline.automation.jobs import Jobs
-from cdc_lake.pipeline.checks import all_checks, check_schedule, tiers
+from cdc_lake.pipeline.checks import all_checks, tiers
 from cdc_lake.pipeline.spec.monitoring import ChecksSpec
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon
@@ -42,7 +43,7 @@ def test_several_missed_intervals_launch_one_run(schedule: Daemon, clock: Clock)
 
 def test_a_failed_run_is_retried(schedule: Daemon, clock: Clock) -> None:
     schedule.fail()
-    assert "the next one in 5 s" in schedule.skip()
+    assert "the next run is in 5 s" in schedule.skip()
     clock.advance(6)
     schedule.run(dg.DagsterRunStatus.SUCCESS)
     assert schedule.skip().startswith("the next run is in 21")
@@ -78,7 +79,7 @@ A_DAY = "every 86400 s"
 def test_the_interval_comes_from_the_yaml(shop: Shop, verify_every: str, intervals: list[str]) -> None:
     flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"checks": ChecksSpec(verify_every=verify_every)}))
     checks = all_checks.build(flow)
-    found = check_schedule.build(flow, Jobs(flow, checks))
+    found = check_sensors.build(flow, Jobs(flow, checks))
     assert [
         interval for sensor, interval in zip(found, intervals, strict=True) if interval in (sensor.description or "")
     ] == intervals
@@ -89,5 +90,5 @@ def test_daily_checks_run_once_a_day(shop: Shop) -> None:
     def manifests_whole() -> dg.AssetCheckResult:
         return dg.AssetCheckResult(passed=True)
 
-    [sensor] = check_schedule.build(shop.flow, Jobs(shop.flow, [manifests_whole]))
+    [sensor] = check_sensors.build(shop.flow, Jobs(shop.flow, [manifests_whole]))
     assert (sensor.name, sensor.description) == ("shop_daily_checks", "Runs manifests_whole every 86400 s.")
