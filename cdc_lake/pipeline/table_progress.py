@@ -55,7 +55,7 @@ def landing_input(table: TableFlow, kafka: Kafka, location: S3Location, claim: C
     """Return the input of a landing run; reads the end of a topic's chain, and then the end of the topic.
 
     In this order, records that another run lands in between are not reported as lost, and no record of a topic that a
-    reset deletes gets into the next chain. `claim` is the landing lease that the caller holds. Raises
+    reset deletes is added to the next chain. `claim` is the landing lease that the caller holds. Raises
     TopicRecreatedError if the topic is not the epoch's, TableIncompleteError if the table is being added, and what
     topic_state.current() and Chain.head() raise.
     """

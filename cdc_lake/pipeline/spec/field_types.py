@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Annotated
 
@@ -28,13 +28,18 @@ def matching(pattern: str, advice: str) -> AfterValidator:
 def unique(texts: list[str]) -> list[str]:
     """Return the list. Raises ValueError if it contains a text more than once."""
     if twice := repeated(texts):
-        raise ValueError(f"name each once: {', '.join(twice)} appears more than once")
+        raise ValueError(f"name each once: {with_verb(twice, 'appears', 'appear')} more than once")
     return texts
 
 
 def repeated(texts: Iterable[str]) -> list[str]:
     """Return the texts that appear more than once."""
     return sorted(text for text, count in Counter(texts).items() if count > 1)
+
+
+def with_verb(names: Sequence[str], singular: str = "is", plural: str = "are") -> str:
+    """Return names with the form of a verb that agrees with their number: `a is`, or `a, b are`."""
+    return f"{', '.join(names)} {singular if len(names) == 1 else plural}"
 
 
 Identifier = Annotated[

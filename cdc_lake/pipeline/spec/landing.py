@@ -111,7 +111,7 @@ class LandingSpec(LandingFields):
         return self
 
     def with_overrides(self, own: LandingFields | None) -> LandingSpec:
-        """Return the landing of a table: these fields, replaced by those that its YAML gives.
+        """Return the landing of a table: these fields, except those that the table's YAML sets.
 
         Another format does not inherit the compression. Raises pydantic's ValidationError.
         """

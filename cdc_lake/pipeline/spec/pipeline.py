@@ -14,6 +14,7 @@ from cdc_lake.pipeline.spec.field_types import (
     Owner,
     YamlFiles,
     repeated,
+    with_verb,
 )
 from cdc_lake.pipeline.spec.landing import LandingSpec, StreamSpec
 from cdc_lake.pipeline.spec.monitoring import ChecksSpec, FreshnessSpec
@@ -71,7 +72,9 @@ class PipelineSpec(YamlModel):
     def _consistent(self) -> Self:
         names = [table.name for table in self.tables]
         if twice := repeated(names):
-            raise self._invalid("tables", names, f"name each table once: {', '.join(twice)} appears more than once")
+            raise self._invalid(
+                "tables", names, f"name each table once: {with_verb(twice, 'appears', 'appear')} more than once"
+            )
         if self.source.kind == "log":
             self._require_log_fields(names)
         else:

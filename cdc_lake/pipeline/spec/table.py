@@ -16,6 +16,7 @@ from cdc_lake.pipeline.spec.field_types import (
     TopicName,
     seconds,
     unique,
+    with_verb,
 )
 from cdc_lake.pipeline.spec.landing import LandingFields
 from cdc_lake.yaml_model import YamlModel, field_error
@@ -109,7 +110,7 @@ class TableSpec(YamlModel):
         needed = {"key": self.key, "partition_by": self.partition_by, "landing.partition_by": folders, "poll": polled}
         for field, required in needed.items():
             if named := [name for name in self.exclude_columns if name in required]:
-                reason = f"{', '.join(named)} is in {field}, and must be captured; remove it from one of the lists"
+                reason = f"{with_verb(named)} in {field}, and must be captured; remove it from one of the lists"
                 raise field_error(type(self).__name__, "exclude_columns", named, reason)
         if self.exclude_columns and self.poll is not None and self.poll.sql:
             reason = f"leave it out: {self.poll.sql} selects the columns"

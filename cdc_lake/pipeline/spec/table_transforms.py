@@ -65,5 +65,5 @@ def _record_key(transforms: Sequence[Transform]) -> RecordKey | None:
     for each in transforms:
         if isinstance(each, ExtractKey):
             return RecordKey((each.field,), alone=True)
-    made = [each.fields for each in transforms if isinstance(each, ValueToKey)]
-    return RecordKey(tuple(made[0])) if made else None
+    keys = [each.fields for each in transforms if isinstance(each, ValueToKey)]
+    return RecordKey(tuple(keys[0])) if keys else None

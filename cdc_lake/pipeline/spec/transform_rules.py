@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from cdc_lake.pipeline.spec.field_types import with_verb
 from cdc_lake.pipeline.spec.table_transforms import excluded_names, of_table
 from cdc_lake.pipeline.spec.transforms import (
     Cast,
@@ -39,16 +40,16 @@ def find_fault(
 
 
 def _fault_of_key(transforms: Sequence[Transform], key: Sequence[str]) -> str | None:
-    made = [each.fields for each in transforms if isinstance(each, ValueToKey)]
+    keys = [each.fields for each in transforms if isinstance(each, ValueToKey)]
     extracted = [each.field for each in transforms if isinstance(each, ExtractKey)]
-    if len(made) > 1 or len(extracted) > 1:
+    if len(keys) > 1 or len(extracted) > 1:
         return "its records have one key; keep one ValueToKey and one ExtractField$Key"
-    fields = made[0] if made else key
+    fields = keys[0] if keys else key
     if lacking := [name for name in extracted if name not in fields]:
         return f"{lacking[0]} is not in the records' key ({', '.join(fields)}); name one of its columns"
     hidden = {name for each in transforms if isinstance(each, Hash | MaskField) for name in each.columns}
     if named := sorted({*fields} & {*hidden, *excluded_names(transforms)}):
-        return f"{', '.join(named)} is hashed, masked or excluded, and cannot be in the records' key; name others"
+        return f"{with_verb(named)} hashed, masked or excluded, and cannot be in the records' key; name others"
     return None
 
 
@@ -63,9 +64,11 @@ def _fault_of_values(transforms: Sequence[Transform], required: Sequence[str]) -
         if isinstance(each, InsertField):
             created += [*each.static, *([each.topic] if each.topic else [])]
     if named := sorted({*masked, *renamed, *excluded, *cast} & set(required)):
-        return f"{', '.join(named)} is in key, partition_by or poll, whose columns cannot be transformed; name others"
+        return f"{with_verb(named)} in key, partition_by or poll, whose columns cannot be transformed; name others"
     if named := sorted(set(excluded) & {*masked, *renamed, *cast}):
-        return f"{', '.join(named)} is excluded, so that no other transform can apply to it; remove one of them"
+        return (
+            f"{with_verb(named)} excluded, and no other transform can apply to an excluded column; remove one of them"
+        )
     for names, done in (
         (masked, "masked or hashed"),
         (renamed, "renamed"),
@@ -74,5 +77,5 @@ def _fault_of_values(transforms: Sequence[Transform], required: Sequence[str]) -
         (created, "created"),
     ):
         if twice := [name for name, count in Counter(names).items() if count > 1]:
-            return f"{', '.join(twice)} is {done} more than once; keep one of the transforms"
+            return f"{with_verb(twice)} {done} more than once; keep one of the transforms"
     return None

@@ -226,6 +226,7 @@ FAULTS = [
     ("[orders, customers]", "[]", "source.tables", "at least 1 item"),
     ("[order_id]", "[]", "tables.0.key", "at least 1 item"),
     ("[order_id]", "[order_id, order_id]", "tables.0.key", "name each once: order_id appears more than once"),
+    ("[order_id]", "[b, a, a, b]", "tables.0.key", "name each once: a, b appear more than once"),
     ("[totals.sql, countries.sql]", "[totals.sql, totals.sql]", "datasets", "name each once: totals.sql"),
     ("[orders, customers]", "[orders]", "tables", "name the tables of source.tables, which are orders"),
     ("name: customers", "name: orders", "tables", "name each table once: orders appears more than once"),

@@ -97,7 +97,7 @@ def test_a_transform_that_is_not_valid_is_rejected(given: dict[str, Any], reason
         ([HASH | {"table": "invoices"}], "there is no table invoices in tables; name one of orders, customers"),
         ([HASH | {"columns": ["order_id"]}], "orders: order_id is in key, partition_by or poll"),
         ([MASK | {"table": None, "columns": ["country"]}], "customers: country is in key, partition_by or poll"),
-        ([RENAME | {"exclude": ["total"]}], "orders: total is excluded, so that no other transform can apply"),
+        ([RENAME | {"exclude": ["total"]}], "orders: total is excluded, and no other transform can apply"),
         ([HASH, MASK | {"columns": ["customer_id"]}], "orders: customer_id is masked or hashed more than once"),
         ([INSERT, RENAME | {"renames": {"total": "environment"}}], "orders: environment is created more than once"),
         ([CAST | {"spec": {"order_id": "string"}}], "orders: order_id is in key, partition_by or poll"),
