@@ -180,7 +180,7 @@ def require_readable(flow: Flow, file: str, sql: str, profile: str) -> None:
             raise ContractError(
                 f"{flow.folder / 'defs.yaml'} is not valid: datasets: {file}: {problem}. Use {table.catalog_table}, "
                 f"which has the state of the last compaction, or {table.view} without deleted rows"
-                f"{'' if profile == 'local' else f', or {merged} with every commit'}"
+                f"{'' if profile == 'local' else f', or {merged} with every commit'}."
             )
 
 

@@ -143,7 +143,9 @@ def require_pollable(table: TableFlow, postgres: SourcePostgres, columns: Sequen
     poll, schema = table.poll, table.pipeline.spec.source.schema_
     what = _cannot_poll(table)
     if twice := repeated(column.name for column in columns):
-        raise ContractError(f"{what}: it has several columns {', '.join(twice)}. Give each column another name.")
+        raise ContractError(
+            f"{what}: several of its columns have the same name: {', '.join(twice)}. Give each column another name."
+        )
     wanted = [*table.spec.key, *table.spec.partition_by, *filter(None, (poll.timestamp, poll.incrementing))]
     if lacking := [name for name in wanted if name not in by_name]:
         raise ContractError(
