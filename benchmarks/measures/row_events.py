@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from benchmarks.peers.table_formats import Events, TableType
 from cdc_lake.contract.schema.captured_schema import Column
-from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lake.contract.table.timeline import Commit
 from cdc_lake.jobs.apply import upsert
-from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.maintenance import cluster, compact
 from cdc_lake.jobs.maintenance.cluster import ClusterSpec
 from cdc_lake.jobs.maintenance.compact import CompactSpec

@@ -13,7 +13,7 @@ from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema.transforms import RecordKey, TableTransforms
 from cdc_lake.contract.schema.value_rules import ValueRules
-from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.landing.typed_rows import TypedLanding
 from cdc_lake.jobs.maintenance.purge import PurgeSpec
 from cdc_lake.pipeline.spec.field_types import seconds

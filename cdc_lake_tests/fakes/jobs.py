@@ -17,6 +17,7 @@ from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.source.topic_records import fingerprint
 from cdc_lake.contract.table import timeline
 from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.landing import land as landing
 from cdc_lake_tests.fakes.source.kafka import FakeKafka
 from cdc_lake_tests.helpers.memory_store import MemoryStore
@@ -99,7 +100,7 @@ def _last(messages: list[Message]) -> LastRecord | None:
     return None if newest is None else LastRecord(offset=newest.offset, fingerprint=fingerprint(newest.value))
 
 
-def apply(bucket: MemoryStore, spec: upsert.UpsertSpec) -> upsert.UpsertReport:
+def apply(bucket: MemoryStore, spec: UpsertSpec) -> upsert.UpsertReport:
     """Run the upsert job: a commit with the checkpoint, and one file."""
     before = timeline.last_commit(bucket, spec.prefix)
     new = upsert.new_manifests(bucket, spec, before)

@@ -25,7 +25,7 @@ from cdc_lake.jobs.apply.decode import OBJECT, OFFSET, PARTITION, POSITION_COLUM
 from cdc_lake.jobs.apply.record_fields import UNKNOWN_FIELDS
 
 if TYPE_CHECKING:
-    from cdc_lake.jobs.apply.upsert import UpsertSpec
+    from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 
 
 def of_batch(spark: SparkSession, bad: DataFrame, manifests: Sequence[Manifest], spec: UpsertSpec) -> list[DeadLetter]:

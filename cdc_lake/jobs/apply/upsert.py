@@ -8,97 +8,33 @@ from __future__ import annotations
 
 import math
 import time
-import uuid
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lake.contract import failpoints
-from cdc_lake.contract.asset_names import asset_name, lake_table_name
 from cdc_lake.contract.errors import TopicRecreatedError
-from cdc_lake.contract.objects import dead_letters, object_names
+from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest
-from cdc_lake.contract.objects.store import ObjectStore, S3Location
+from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import captured_schema
-from cdc_lake.contract.schema.value_rules import STRICT, ValueRules
 from cdc_lake.contract.table import lease, timeline
 from cdc_lake.jobs.apply import dead_letter_writer, raw_reader
 from cdc_lake.jobs.apply.decode import decode
 from cdc_lake.jobs.apply.fold import cached, fold
 from cdc_lake.jobs.apply.record_fields import RecordParser
 from cdc_lake.jobs.apply.schema_migration import Migration, migration
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.hudi import recovery
-from cdc_lake.jobs.hudi.writer import HudiTable, Operation, TableType, lake_columns
+from cdc_lake.jobs.hudi.writer import Operation
 
 ROWS_PER_FILE = 125_000
 """Rows in one file of a first load. Hudi assumes 1,024 bytes per row and 120 MB per file for a new table."""
-
-
-@dataclass(frozen=True)
-class UpsertSpec:
-    """A topic and the table to apply it to.
-
-    With `nullify`, a deleted row keeps only its key and partition. `target` is the target's name if it is part of the
-    table's names. `source_table` is `schema.table`, whose captured schema versions decode the records. With more than
-    `dead_letter_limit` unreadable records in one batch the run fails: the cause is then probably not in the records.
-    `until` is the last manifest to apply, which was landed before the schema was captured: a record with a field of no
-    captured version then becomes a dead letter. Without `until`, all manifests are applied, and such a field stops the
-    run.
-    """
-
-    location: S3Location
-    pipeline: str
-    topic: str
-    source_table: str
-    table: str
-    key: Sequence[str]
-    partition_by: Sequence[str] = ()
-    target: str = ""
-    table_type: TableType = "cow"
-    nullify: bool = False
-    history_hours: int = 1
-    values: ValueRules = STRICT
-    until: int | None = None
-    dead_letter_limit: int = 1000
-    lease_seconds: float = lease.SECONDS
-    lease_wait_seconds: float = lease.WAIT_SECONDS
-    scheme: str = "s3a"
-    owner: str = field(default_factory=lambda: str(uuid.uuid4()))
-
-    @property
-    def prefix(self) -> str:
-        """The table's prefix in the bucket."""
-        return object_names.lake_prefix(self.pipeline, lake_table_name(self.table, self.target))
-
-    @property
-    def lease_key(self) -> str:
-        """The key of the table's writer lease."""
-        return object_names.lease_key(self.pipeline, lake_table_name(self.table, self.target))
-
-    @property
-    def asset(self) -> str:
-        """The name of the table's asset, as Dagster shows it."""
-        return asset_name(self.pipeline, "lake", self.table, self.target)
-
-    def uri(self) -> str:
-        """The table's absolute URI for Spark."""
-        return f"{self.scheme}://{self.location.bucket}/{self.prefix.rstrip('/')}"
-
-    def hudi_table(self) -> HudiTable:
-        """Return the table for writing."""
-        return HudiTable(
-            self.table, self.uri(), self.key, self.partition_by, self.table_type, self.nullify, self.history_hours
-        )
-
-    def stored(self, spark: SparkSession) -> DataFrame:
-        """Return the table's rows with the lake's columns."""
-        rows = spark.read.format("hudi").load(self.uri())
-        return rows.select(*lake_columns(rows))
 
 
 @dataclass(frozen=True)
@@ -159,13 +95,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
     """
     started = time.monotonic()
     store = spec.location.store()
-    with lease.held(
-        store,
-        spec.lease_key,
-        spec.owner,
-        spec.lease_seconds,
-        spec.lease_wait_seconds,
-    ) as held:
+    with spec.writer_lease(store) as held:
         failpoints.reached("upsert.after_lease")
         previous = recovery.recover(spark, store, spec.prefix, spec.hudi_table())
         applied = None if previous is None else previous.checkpoint

@@ -12,8 +12,8 @@ from datetime import timedelta
 from pyspark.sql import SparkSession
 
 from cdc_lake.contract.objects.store import ObjectStore
-from cdc_lake.contract.table import history, instants, lease
-from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.contract.table import history, instants
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.hudi import recovery
 
@@ -41,7 +41,7 @@ def run(spark: SparkSession, spec: CleanSpec) -> CleanReport:
     started = time.monotonic()
     table = spec.table
     store = table.location.store()
-    with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+    with table.writer_lease(store) as held:
         if recovery.recover(spark, store, table.prefix, table.hudi_table()) is None:
             return CleanReport(0, 0, 0, time.monotonic() - started)
         stored, commits = _data_bytes(store, table.prefix), history.commits(store, table.prefix)

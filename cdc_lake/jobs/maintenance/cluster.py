@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from cdc_lake.contract.table import lease, timeline
+from cdc_lake.contract.table import timeline
 from cdc_lake.contract.table.file_slices import SMALL_BYTES
-from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.hudi import recovery
 
@@ -46,7 +46,7 @@ def run(spark: SparkSession, spec: ClusterSpec) -> ClusterReport:
     started = time.monotonic()
     table = spec.table
     store = table.location.store()
-    with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+    with table.writer_lease(store) as held:
         if recovery.recover(spark, store, table.prefix, table.hudi_table()) is None:
             return ClusterReport(None, time.monotonic() - started)
         hudi_table = table.hudi_table()

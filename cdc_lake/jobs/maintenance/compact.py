@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from cdc_lake.contract.table import failed_writes, lease, timeline
-from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.contract.table import failed_writes, timeline
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.hudi import recovery
 
@@ -41,7 +41,7 @@ def run(spark: SparkSession, spec: CompactSpec) -> CompactReport:
     started = time.monotonic()
     table = spec.table
     store = table.location.store()
-    with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+    with table.writer_lease(store) as held:
         before = recovery.recover(spark, store, table.prefix, table.hudi_table())
         if before is None:
             return CompactReport(None, time.monotonic() - started)

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
-from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.hudi import recovery
 
@@ -50,7 +49,7 @@ def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
     started = time.monotonic()
     table = spec.table
     store = table.location.store()
-    with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+    with table.writer_lease(store) as held:
         commit = recovery.recover(spark, store, table.prefix, table.hudi_table())
         if commit is None or commit.checkpoint is None or commit.checkpoint.watermark is None:
             why = "the table has not seen a heartbeat of the source yet"

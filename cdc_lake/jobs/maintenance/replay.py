@@ -32,7 +32,7 @@ from cdc_lake.jobs.apply.decode import OBJECT, REASON, decode
 from cdc_lake.jobs.apply.fold import cached, fold
 from cdc_lake.jobs.apply.record_fields import RecordParser, parse
 from cdc_lake.jobs.apply.schema_migration import migration
-from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.hudi import recovery
 
@@ -78,7 +78,7 @@ def run(spark: SparkSession, spec: ReplaySpec) -> ReplayReport:
     started = time.monotonic()
     table = spec.table
     store = table.location.store()
-    with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+    with table.writer_lease(store) as held:
         chosen = _chosen(store, spec)
         old, letters = _by_epoch(store, table, chosen)
         instant, failed = _apply(spark, store, spec, letters, held) if letters else (None, {})

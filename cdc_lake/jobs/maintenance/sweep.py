@@ -16,9 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.errors import SnapshotNotAppliedError
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.store import ObjectStore
-from cdc_lake.contract.table import lease, timeline
+from cdc_lake.contract.table import timeline
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
-from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.hudi import recovery
 from cdc_lake.jobs.hudi.writer import lake_columns
@@ -71,7 +71,7 @@ def run(spark: SparkSession, spec: SweepSpec) -> SweepReport:
     started = time.monotonic()
     table = spec.table
     store = table.location.store()
-    with lease.held(store, table.lease_key, table.owner, table.lease_seconds, table.lease_wait_seconds) as held:
+    with table.writer_lease(store) as held:
         commit = recovery.recover(spark, store, table.prefix, table.hudi_table())
         if commit is None or commit.checkpoint is None:
             return SweepReport(None, 0, time.monotonic() - started)

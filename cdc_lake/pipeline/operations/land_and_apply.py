@@ -14,7 +14,8 @@ from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.table import lease, timeline
 from cdc_lake.jobs.apply import upsert
-from cdc_lake.jobs.apply.upsert import UpsertReport, UpsertSpec
+from cdc_lake.jobs.apply.upsert import UpsertReport
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.landing import land as landing
 from cdc_lake.jobs.landing.land import LandReport
 from cdc_lake.pipeline import table_progress

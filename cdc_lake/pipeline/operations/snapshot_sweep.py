@@ -12,7 +12,7 @@ from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Epochs, Swept
 from cdc_lake.contract.table import timeline
 from cdc_lake.contract.table.event_order import Watermark
-from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.jobs.maintenance.sweep import SweepReport
 from cdc_lake.pipeline.operations.land_and_apply import RunJob

@@ -15,6 +15,7 @@ from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.table import timeline
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.landing import land as landing
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.pipeline import table_progress
@@ -172,7 +173,7 @@ class Shop:
         else:
             self._write_lake(table.name)
 
-    def apply_by(self, spec: upsert.UpsertSpec) -> upsert.UpsertReport:
+    def apply_by(self, spec: UpsertSpec) -> upsert.UpsertReport:
         """Run the upsert job without Spark."""
         report = jobs.apply(self.bucket, spec)
         self._write_lake(spec.table)

@@ -16,7 +16,8 @@ from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.table import timeline
 from cdc_lake.jobs.apply import upsert
-from cdc_lake.jobs.apply.upsert import UpsertReport, UpsertSpec
+from cdc_lake.jobs.apply.upsert import UpsertReport
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.landing import land
 from cdc_lake.jobs.landing.land import LandReport, LandSpec
 from cdc_lake.jobs.maintenance import replay

@@ -14,7 +14,7 @@ import pytest
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.table.lease import Lease
-from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 
 SECONDS = 2.0
 BOUND = 120.0

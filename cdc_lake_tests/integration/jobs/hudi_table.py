@@ -19,7 +19,8 @@ from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.table import history, instants
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.apply import upsert
-from cdc_lake.jobs.apply.upsert import UpsertReport, UpsertSpec
+from cdc_lake.jobs.apply.upsert import UpsertReport
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.hudi.writer import TableType
 from cdc_lake.jobs.landing.raw_writer import RawWriter
 from cdc_lake_tests.integration.jobs.engines import Engines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.verify import Bench
-from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake_tests.integration.verify.conftest import NewTable
 from cdc_lake_tests.pytest_hooks.long_test_sizes import size
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials

@@ -9,7 +9,7 @@ import pytest
 
 from cdc_lake.contract.errors import LeaseLostError
 from cdc_lake.contract.table import failed_writes, instants, lease, timeline
-from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.maintenance import compact
 from cdc_lake.jobs.maintenance.compact import CompactSpec
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event

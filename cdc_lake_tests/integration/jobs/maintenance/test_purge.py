@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.table import timeline
 from cdc_lake.jobs.apply import upsert
-from cdc_lake.jobs.apply.upsert import UpsertSpec
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.maintenance import purge
 from cdc_lake.jobs.maintenance.purge import PurgeReport, PurgeSpec
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY

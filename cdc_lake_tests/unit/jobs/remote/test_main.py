@@ -9,7 +9,8 @@ import pytest
 
 from cdc_lake.contract.errors import LeaseHeldError, ObjectConflictError
 from cdc_lake.contract.objects.store import S3Location
-from cdc_lake.jobs.apply.upsert import UpsertReport, UpsertSpec
+from cdc_lake.jobs.apply.upsert import UpsertReport
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.remote import job_call, main
 from cdc_lake_tests.helpers.memory_store import MemoryStore
 

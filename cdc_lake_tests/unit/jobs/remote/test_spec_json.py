@@ -31,7 +31,7 @@ from cdc_lake.contract.secret_fields import (
 from cdc_lake.contract.source.poll_state import Bound
 from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.jobs import verify
-from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.landing import land
 from cdc_lake.jobs.landing.typed_rows import TypedLanding
 from cdc_lake.jobs.poll import poll, reconcile
@@ -46,7 +46,7 @@ names = st.text(min_size=1, max_size=10)
 columns = st.builds(Column, name=names, type=st.just("text"), missing=st.none() | st.text())
 schemas = st.builds(TableSchema, version=st.integers(1), table=names, columns=st.tuples(columns), key=st.tuples(names))
 locations = st.builds(S3Location, access_key=st.just("AKIASECRET"), secret_key=st.just("S3SECRET"))
-applying = st.builds(upsert.UpsertSpec, location=locations)
+applying = st.builds(UpsertSpec, location=locations)
 ranges = st.builds(verify.KafkaRange, kafka=kafka)
 access = st.builds(verify.SourceAccess, password=st.just(PASSWORD))
 bounds = st.builds(Bound, at=st.datetimes(timezones=st.just(UTC)), next_id_at=st.datetimes(timezones=st.just(UTC)))
@@ -246,10 +246,10 @@ def test_settings_that_may_contain_a_secret_are_not_encoded(name: str) -> None:
 
 @pytest.mark.parametrize("changes", [{"more": 1}, {"table": None}, {"location": {}}, {"key": ["a", 5]}])
 def test_json_of_another_version_is_rejected(changes: dict[str, Any]) -> None:
-    spec = upsert.UpsertSpec(S3Location("b"), "shop", "t", "s.t", "t", ["id"])
+    spec = UpsertSpec(S3Location("b"), "shop", "t", "s.t", "t", ["id"])
     [field] = changes
     with pytest.raises(NotPortableError, match=f"Cannot read UpsertSpec as JSON: {field}"):
-        spec_json.decode(upsert.UpsertSpec, {**spec_json.encode(spec), **changes})
+        spec_json.decode(UpsertSpec, {**spec_json.encode(spec), **changes})
 
 
 def test_a_plain_text_secret_is_rejected_and_not_shown() -> None:

@@ -14,6 +14,7 @@ from dagster._core.execution.api import create_execution_plan, execute_plan
 
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.jobs.apply import upsert
+from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.landing import land as landing
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.assets import raw
@@ -83,7 +84,7 @@ def test_all_tables_are_landed_and_applied_at_once(two_tables: Shop, instance: d
 
 
 def test_a_table_that_fails_does_not_stop_the_others(two_tables: Shop, instance: dg.DagsterInstance) -> None:
-    def apply(spec: upsert.UpsertSpec) -> upsert.UpsertReport:
+    def apply(spec: UpsertSpec) -> upsert.UpsertReport:
         if spec.table == "orders":
             raise OSError("no space left")
         return two_tables.apply_by(spec)
