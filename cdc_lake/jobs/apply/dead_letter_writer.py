@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 
 
-def of_batch(spark: SparkSession, bad: DataFrame, manifests: Sequence[Manifest], spec: UpsertSpec) -> list[DeadLetter]:
+def store_values(
+    spark: SparkSession, bad: DataFrame, manifests: Sequence[Manifest], spec: UpsertSpec
+) -> list[DeadLetter]:
     """Store the values of a batch's unreadable records; return their dead letters, which the caller must put.
 
     `bad` has POSITION_COLUMNS and REASON; all letters get the newest epoch. Raises SchemaUnexplainedError for an

@@ -39,13 +39,13 @@ _UNAVAILABLE = {
 class ParsedValue:
     """Expressions for a parsed value.
 
-    `value` is NULL if the text is not valid. `refused` is the reason for rejecting the value, or NULL; the caller
+    `value` is NULL if the text is not valid. `rejection` is the reason for rejecting the value, or NULL; the caller
     rejects other invalid texts. `null` is true if a rule makes the value NULL, or if PostgreSQL left it out.
     `unavailable` is true if PostgreSQL left it out.
     """
 
     value: SparkColumn
-    refused: SparkColumn
+    rejection: SparkColumn
     null: SparkColumn
     unavailable: SparkColumn
 
@@ -53,11 +53,11 @@ class ParsedValue:
 def parse_value(column: Column, field_text: SparkColumn, rules: ValueRules) -> ParsedValue:
     """Parse a column's value from its field's text."""
     parsed = special_values.apply(column, field_text, _value(column, field_text), rules)
-    refused = _multidimensional_error(column, field_text) if column.type.endswith("[]") else parsed.refused
+    rejection = _multidimensional_error(column, field_text) if column.type.endswith("[]") else parsed.rejection
     unavailable = (
         F.coalesce(field_text.isin(*placeholders(column)), F.lit(False)) if toastable(column) else F.lit(False)
     )
-    return ParsedValue(F.when(~unavailable, parsed.value), refused, parsed.null | unavailable, unavailable)
+    return ParsedValue(F.when(~unavailable, parsed.value), rejection, parsed.null | unavailable, unavailable)
 
 
 def _multidimensional_error(column: Column, field_text: SparkColumn) -> SparkColumn:

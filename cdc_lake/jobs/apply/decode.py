@@ -32,21 +32,21 @@ def decode(
     versions: TableSchema | Sequence[TableSchema],
     rules: ValueRules = STRICT,
     epochs: Iterable[int] | None = None,
-    carried: Sequence[str] = (),
+    extra_columns: Sequence[str] = (),
 ) -> DataFrame:
     """Decode parsed records to rows of the lake table: its columns, RECORD_COLUMNS, REASON and UNAVAILABLE.
 
     `records` are those of raw_reader.read() or record_fields.parse(). REASON is NULL for a readable record. UNAVAILABLE
-    lists the columns whose value PostgreSQL left out (left_out_values.py). `versions` are the schema versions, oldest
+    lists the columns whose value PostgreSQL left out (unavailable_values.py). `versions` are the schema versions, oldest
     first; the rows have the columns of the last one. `epochs` are the epochs of the records, if the caller knows them.
-    `carried` are columns of `records` to keep.
+    `extra_columns` are columns of `records` to keep.
     """
     known = [versions] if isinstance(versions, TableSchema) else versions
     newest = known[-1]
     layouts = record_layouts(known, epochs)
     if len(layouts) == 1:
-        return _decode(records, layouts[0], newest, rules, carried)
-    parts = (_decode(records.where(_epochs(each)), each, newest, rules, carried) for each in layouts)
+        return _decode(records, layouts[0], newest, rules, extra_columns)
+    parts = (_decode(records.where(_epochs(each)), each, newest, rules, extra_columns) for each in layouts)
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -56,7 +56,7 @@ def _epochs(layout: RecordLayout) -> SparkColumn:
 
 
 def _decode(
-    records: DataFrame, layout: RecordLayout, schema: TableSchema, rules: ValueRules, carried: Sequence[str]
+    records: DataFrame, layout: RecordLayout, schema: TableSchema, rules: ValueRules, extra_columns: Sequence[str]
 ) -> DataFrame:
     keys = {name.lower() for name in schema.key}
     key_only = None if layout.whole_deletes else field_text("__op").eqNullSafe("d")
@@ -65,7 +65,7 @@ def _decode(
     events = [(name, kind, debezium_types.exact_cast(field_text(name), kind)) for name, kind in EVENT_FIELDS.items()]
     return records.select(
         *(F.col(name.removeprefix("__")).alias(name) for name in RECORD_COLUMNS),
-        *carried,
+        *extra_columns,
         *(value.typed.alias(value.name) for value in values),
         *(value.alias(name.lower()) for name, _, value in events),
         F.expr(
@@ -74,7 +74,7 @@ def _decode(
         F.array_compact(F.array(*(value.unavailable for value in values))).alias(UNAVAILABLE),
         F.coalesce(
             UNREADABLE,
-            *(value.refused for value in values),
+            *(value.rejection for value in values),
             *(_cast_error(name, kind, field_text(name), value) for name, kind, value in events),
             *(
                 F.when(_typed_value(values, name).isNull(), F.lit(f"the key column {name} is NULL"))
@@ -98,13 +98,14 @@ def _wrong_table_error(table: str) -> SparkColumn:
 
 
 class _LakeValue:
-    """Expressions for one lake column: its typed value, the reason for rejecting it, and whether it was left out.
+    """Expressions for one lake column: its typed value, the reason for rejecting it, and its name if it is unavailable.
 
     The value is read from the field that the record has for the column; a renamed column can have several fields.
-    `left_out` is true for a record from which PostgreSQL left the value out, even if the field is present.
+    `key_only` is true for a delete for which PostgreSQL sent only the key: its other fields have no values. It is None
+    for a key column, and if PostgreSQL sends whole rows.
     """
 
-    def __init__(self, column: LakeColumn, rules: ValueRules, left_out: SparkColumn | None) -> None:
+    def __init__(self, column: LakeColumn, rules: ValueRules, key_only: SparkColumn | None) -> None:
         self.name = column.name
         parsed = [debezium_types.parse_value(field, field_text(field.name), rules) for field in column.fields]
         if column.missing is None:
@@ -116,20 +117,20 @@ class _LakeValue:
             value = _cast_to_current(each.value, field.lake_type, column.lake_type)
             typed = value if column.certain else F.when(has_field(field.name), value).otherwise(typed)
         self.typed = typed
-        self.refused = F.coalesce(
+        self.rejection = F.coalesce(
             F.lit(None).cast("string"),
             *(
                 F.coalesce(
-                    each.refused,
+                    each.rejection,
                     _cast_error(field.name, field.lake_type, field_text(field.name), each.value, each.null),
                 )
                 for field, each in zip(column.fields, parsed, strict=True)
             ),
         )
         absent = _any([each.unavailable for each in parsed])
-        if left_out is not None:
-            self.typed, self.refused = F.when(~left_out, self.typed), F.when(~left_out, self.refused)
-            absent = left_out | absent
+        if key_only is not None:
+            self.typed, self.rejection = F.when(~key_only, self.typed), F.when(~key_only, self.rejection)
+            absent = key_only | absent
         self.unavailable = F.when(absent, F.lit(self.name))
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.objects.hive_partitions import NULL_TEXTS
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.contract.table.timeline import Checkpoint
-from cdc_lake.jobs.apply import left_out_values
+from cdc_lake.jobs.apply import unavailable_values
 from cdc_lake.jobs.apply.decode import OFFSET, POSITION_COLUMNS, REASON, UNAVAILABLE, VALUE
 
 
@@ -41,15 +41,15 @@ def fold(
 ) -> Iterator[Folded]:
     """Reduce decoded records to the newest row of each key.
 
-    `stored` returns the table's rows, or None for a new table; it is called only if values were left out of the batch,
+    `stored` returns the table's rows, or None for a new table; it is called only if the batch has unavailable values,
     or if changes may be older than a purge. `applied` is the table's checkpoint, which contains the purge position. One
     Spark job counts unreadable and incomplete records, so that a batch without them needs no other job.
     """
     # Without the records' values, which only dead letters need, the cache takes half of the time.
     with cached(decoded.drop(VALUE)) as read:
         reason = F.coalesce(REASON, *_unpartitionable(partition_by, dict(read.dtypes)))
-        left_out, refused, keys = _facts(read, reason, key)
-        resolved = left_out_values.resolve(read, stored, key) if left_out else read.drop(UNAVAILABLE)
+        unavailable, rejected, keys = _counts(read, reason, key)
+        resolved = unavailable_values.resolve(read, stored, key) if unavailable else read.drop(UNAVAILABLE)
         checked = resolved.withColumn(REASON, reason)
         bad = checked.where(F.col(REASON).isNotNull())
         newest = newest_per_key(checked.where(F.col(REASON).isNull()), key)
@@ -61,7 +61,7 @@ def fold(
                 late = _too_late(old, applied.purged_to, table, key)
                 newest = newest.join(late.select(*key), list(key), "left_anti")
                 bad = bad.unionByName(late)
-        ordinary = not left_out and not refused and late is None
+        ordinary = not unavailable and not rejected and late is None
         yield Folded(
             newest.drop(REASON, *POSITION_COLUMNS),
             None if ordinary else bad.select(*POSITION_COLUMNS, REASON),
@@ -69,8 +69,8 @@ def fold(
         )
 
 
-def _facts(read: DataFrame, reason: SparkColumn, key: Sequence[str]) -> tuple[int, int, int]:
-    """Return three counts: records with a left-out value, rejected records, and keys of the records not rejected."""
+def _counts(read: DataFrame, reason: SparkColumn, key: Sequence[str]) -> tuple[int, int, int]:
+    """Return three counts: records with an unavailable value, rejected records, and keys of the other records."""
     [row] = read.agg(
         F.count_if(F.col(REASON).isNull() & (F.size(UNAVAILABLE) > 0)),
         F.count_if(reason.isNotNull()),

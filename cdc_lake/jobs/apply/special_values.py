@@ -30,12 +30,12 @@ _FIRST = {"date": "0001-01-01", "timestamp": "0001-01-01 00:00:00"}
 class SpecialValue:
     """A value after the rules.
 
-    `value` is NULL if the rules do not keep it. `refused` is the reason for a dead letter, or NULL. `null` is true if a
-    rule makes the value NULL.
+    `value` is NULL if the rules do not keep it. `rejection` is the reason for a dead letter, or NULL. `null` is true if
+    a rule makes the value NULL.
     """
 
     value: SparkColumn
-    refused: SparkColumn = field(default_factory=lambda: F.lit(None).cast("string"))
+    rejection: SparkColumn = field(default_factory=lambda: F.lit(None).cast("string"))
     null: SparkColumn = field(default_factory=lambda: F.lit(False))
 
 
@@ -74,7 +74,7 @@ def _not_a_number(column: Column, value: SparkColumn, is_nan: SparkColumn, rules
         f"Cannot read column {column.name}: NaN is not a valid {column.lake_type}. Set `values: {{nan: null}}` in the "
         "table's YAML"
     )
-    return SpecialValue(value, refused=F.when(is_nan, F.lit(reason)))
+    return SpecialValue(value, rejection=F.when(is_nan, F.lit(reason)))
 
 
 def _infinite(
@@ -94,7 +94,7 @@ def _infinite(
     value = F.when(~is_infinite, value)
     if rules.infinity == "null":
         return SpecialValue(value, null=is_infinite)
-    return SpecialValue(value, refused=F.when(is_infinite, reason))
+    return SpecialValue(value, rejection=F.when(is_infinite, reason))
 
 
 def _temporal_kind(column: Column) -> str:

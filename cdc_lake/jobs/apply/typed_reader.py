@@ -22,7 +22,7 @@ from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, TableSchema
 from cdc_lake.contract.schema.value_rules import ValueRules
 from cdc_lake.contract.table import latest_rows as latest
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
-from cdc_lake.jobs.apply import json_fields, json_rows
+from cdc_lake.jobs.apply import json_fields, json_rows_sql
 
 _BATCH_ROWS = 10_000
 
@@ -43,9 +43,9 @@ def latest_rows(
     if names and names[0].extension == EXTENSION:
         rows, select = read(spark, location, items, versions), latest.sql(versions, relation, boundary, deleted=True)
     else:
-        places = tuple(names[0].values()) if names else ()
-        rows = _read_json(spark, location, items, versions, places)
-        select = json_rows.latest_sql(versions, relation, boundary, rules, "spark", places, deleted=True)
+        partition_by = tuple(names[0].values()) if names else ()
+        rows = _read_json(spark, location, items, versions, partition_by)
+        select = json_rows_sql.latest_sql(versions, relation, boundary, rules, "spark", partition_by, deleted=True)
     rows.createTempView(relation)
     try:
         return spark.sql(select)
@@ -64,7 +64,7 @@ def read(
     own = [(name, kind) for name, kind in OWN_COLUMNS.items() if name != RECORD]
     schema = ", ".join(f"`{name}` {kind}" for name, kind in [*lake, *own])
     arrow = to_arrow_schema(spark.createDataFrame([], schema).schema)
-    return _listed(spark, items).mapInArrow(_Reader(location, arrow), schema)
+    return _object_rows(spark, items).mapInArrow(_Reader(location, arrow), schema)
 
 
 def _read_json(
@@ -72,27 +72,28 @@ def _read_json(
     location: S3Location,
     items: Sequence[LandedObject],
     versions: Sequence[TableSchema],
-    places: Sequence[str],
+    partition_by: Sequence[str],
 ) -> DataFrame:
     """Return the records of JSON objects with the columns of the catalog table, as read() does for Parquet."""
     newest = versions[-1]
     types = dict(newest.lake_columns())
-    fields = {name: kind for name, kind in json_fields.fields(newest) if name not in places}
+    fields = {name: kind for name, kind in json_fields.fields(newest) if name not in partition_by}
     # A field has the case of its column at the source, a column of the catalog is in lower case.
     named = {each.name.lower(): each.name for each in (*newest.columns, *newest.dropped)}
     named |= {name.lower(): name for name in EVENT_FIELDS}
-    lines = _listed(spark, items).mapInArrow(
-        _LineReader(location, tuple(places)), ", ".join(f"`{name}` string" for name in ("__line", EPOCH, *places))
+    lines = _object_rows(spark, items).mapInArrow(
+        _LineReader(location, tuple(partition_by)),
+        ", ".join(f"`{name}` string" for name in ("__line", EPOCH, *partition_by)),
     )
     texts = F.from_json("__line", ", ".join(f"`{named[name]}` string" for name in fields))
     return lines.withColumn("__fields", texts).select(
         *(F.col("__fields").getField(named[name]).cast(kind).alias(name) for name, kind in fields.items()),
-        *(F.col(name).cast(types[name]).alias(name) for name in places),
+        *(F.col(name).cast(types[name]).alias(name) for name in partition_by),
         F.col(EPOCH).cast("int").alias(EPOCH),
     )
 
 
-def _listed(spark: SparkSession, items: Sequence[LandedObject]) -> DataFrame:
+def _object_rows(spark: SparkSession, items: Sequence[LandedObject]) -> DataFrame:
     """Return the objects as rows, distributed over Spark's tasks."""
     slices = max(1, min(len(items), spark.sparkContext.defaultParallelism * 4))
     return spark.createDataFrame([(item.model_dump_json(),) for item in items], "item string").repartition(slices)
@@ -103,7 +104,7 @@ class _LineReader:
     """Reads the lines of JSON objects, with the epoch and the partition values of their keys, all as texts."""
 
     location: S3Location
-    places: tuple[str, ...]
+    partition_by: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = self.location.store()
@@ -112,9 +113,9 @@ class _LineReader:
                 item = LandedObject.model_validate_json(text)
                 lines = [value.decode() for _, value in raw_objects.records(store, item)]
                 values = _key_values(item)
-                columns = [lines, *([values[name]] * len(lines) for name in (EPOCH, *self.places))]
+                columns = [lines, *([values[name]] * len(lines) for name in (EPOCH, *self.partition_by))]
                 arrays = [pa.array(column, pa.string()) for column in columns]
-                table = pa.table(arrays, names=["__line", EPOCH, *self.places])
+                table = pa.table(arrays, names=["__line", EPOCH, *self.partition_by])
                 yield from table.to_batches(max_chunksize=_BATCH_ROWS)
 
 
@@ -139,10 +140,10 @@ class _Reader:
             for text in batch.column("item").to_pylist():
                 item = LandedObject.model_validate_json(text)
                 rows = pq.read_table(BytesIO(raw_objects.body(store, item)))
-                held, values = set(rows.column_names), _key_values(item)
+                stored, values = set(rows.column_names), _key_values(item)
                 columns = [
                     rows.column(field.name).cast(field.type)
-                    if field.name in held
+                    if field.name in stored
                     else _repeated(values.get(field.name), rows.num_rows, field.type)
                     for field in self.schema
                 ]

@@ -126,7 +126,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         stored = partial(_stored, spark, spec, applied)
         with fold(decoded, spec.key, spec.partition_by, stored, applied) as folded:
             bad = folded.bad
-            letters = [] if bad is None else dead_letter_writer.of_batch(spark, bad, manifests, spec)
+            letters = [] if bad is None else dead_letter_writer.store_values(spark, bad, manifests, spec)
             keys = folded.newest.count() if folded.keys is None else folded.keys
             failpoints.reached("upsert.before_dead_letters")
             dead_letters.put(store, spec.pipeline, letters)

@@ -109,7 +109,7 @@ def typed(
     text = records.mapInArrow(
         AsJson(epoch, record_bytes, registry, parser, changes), f"{_TEXT_SCHEMA}, {parser.schema}"
     )
-    decoded = decode(text, versions, landing.values, {epoch}, carried=(*KAFKA_COLUMNS, _UNREADABLE))
+    decoded = decode(text, versions, landing.values, {epoch}, extra_columns=(*KAFKA_COLUMNS, _UNREADABLE))
     added = []
     if landing.compression is not None:
         added.append(_row(versions, landing, epoch).alias(TYPED))

@@ -104,8 +104,7 @@ def require_applied(store: ObjectStore, spec: SweepSpec, checkpoint: timeline.Ch
         return
     raise SnapshotNotAppliedError(
         f"Cannot sweep table {table.table} to the snapshot of epoch {spec.epoch}: it {found}. No row was deleted. "
-        f"Materialise {table.asset}, then run "
-        f"`cdc-lake resnapshot {table.pipeline}` again."
+        f"Materialise {table.asset}, then run `cdc-lake resnapshot {table.pipeline}` again."
     )
 
 

@@ -20,7 +20,7 @@ from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.source.schema_registry import RegistryLocation, readable_or_bytes
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
-from cdc_lake.jobs.apply import left_out_values, raw_reader, schema_migration, typed_reader
+from cdc_lake.jobs.apply import raw_reader, schema_migration, typed_reader, unavailable_values
 from cdc_lake.jobs.apply.decode import REASON, decode
 from cdc_lake.jobs.apply.record_fields import RecordParser, parse
 from cdc_lake.jobs.landing import kafka_options
@@ -161,7 +161,7 @@ def raw_rows(
     rows = decode(filter_by_key(records, keys, spec.schema), spec.versions, spec.values, epochs)
     if not all(version.whole_old_rows for version in spec.versions):
         key = [name.lower() for name in spec.schema.key]
-        rows = left_out_values.resolve(rows, lambda: None if base is None else _stored(spark, spec, base), key)
+        rows = unavailable_values.resolve(rows, lambda: None if base is None else _stored(spark, spec, base), key)
     readable = F.when(F.col(REASON).isNull(), F.col(ORDER_COLUMN))
     return _comparable_rows(rows.withColumn(ORDER_COLUMN, readable), spec)
 

@@ -1,7 +1,7 @@
 """The catalog's entries of a Parquet target's table: the table of all changes, and the view of the latest rows.
 
 A table that is landed as JSON is registered as JSON: its columns are the fields of the records, and the view converts
-them (jobs/apply/json_rows.py).
+them (jobs/apply/json_rows_sql.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cdc_lake.contract.objects.parquet_file import EPOCH, OWN_COLUMNS, PARTITION
 from cdc_lake.contract.schema.captured_schema import TableSchema
 from cdc_lake.contract.table import latest_rows
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
-from cdc_lake.jobs.apply import json_fields, json_rows
+from cdc_lake.jobs.apply import json_fields, json_rows_sql
 from cdc_lake.jobs.landing.raw_formats import EXTENSIONS
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
@@ -47,7 +47,9 @@ def view_sql(table: TableFlow, versions: Sequence[TableSchema], boundary: str) -
     """Return the statement that creates the view of the latest rows, in Athena's SQL."""
     if table.landing.format == "json":
         relation = f'"{table.database}"."{table.catalog_table}"'
-        select = json_rows.latest_sql(versions, relation, boundary, table.values, "athena", table.landing.partition_by)
+        select = json_rows_sql.latest_sql(
+            versions, relation, boundary, table.values, "athena", table.landing.partition_by
+        )
     else:
         relation = f"`{table.database}`.`{table.catalog_table}`"
         select = latest_rows.for_athena(latest_rows.sql(versions, relation, boundary))

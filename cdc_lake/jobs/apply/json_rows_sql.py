@@ -183,8 +183,8 @@ class _Rows:
             if not toastable(column) or column.inserted is not None:
                 continue
             texts = self._placeholders(column)
-            left_out = " OR ".join(f"{self._name(name)} IN ({texts})" for name in dict.fromkeys(self._names(column)))
-            flags.append(f"CASE WHEN {left_out} THEN '{column.name.lower()}' END")
+            unavailable = " OR ".join(f"{self._name(name)} IN ({texts})" for name in dict.fromkeys(self._names(column)))
+            flags.append(f"CASE WHEN {unavailable} THEN '{column.name.lower()}' END")
         if not flags:
             return f"CAST(NULL AS {_TEXTS[self.dialect]})"
         return f"filter({_ARRAY[self.dialect].format(', '.join(flags))}, x -> x IS NOT NULL)"

@@ -13,8 +13,8 @@ from cdc_lake.contract.errors import SchemaChangeError, UnsupportedTypeError
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.schema.value_rules import STRICT
 from cdc_lake.contract.table.event_order import Position
-from cdc_lake.jobs.apply import json_fields, json_rows
-from cdc_lake.jobs.apply.json_rows import Dialect
+from cdc_lake.jobs.apply import json_fields, json_rows_sql
+from cdc_lake.jobs.apply.json_rows_sql import Dialect
 
 ID = Column(name="id", type="integer", nullable=False, attnum=1)
 NAME = Column(name="Name", type="text", attnum=2)
@@ -28,7 +28,7 @@ def schema(version: int, *columns: Column, epoch: int = 0, **more: Any) -> Table
 
 def rows(versions: list[TableSchema], dialect: Dialect = "athena", partition_by: tuple[str, ...] = ()) -> str:
     """Return the SELECT of typed rows, without the one of the latest rows."""
-    select = json_rows.latest_sql(versions, '"db"."raw"', START, STRICT, dialect, partition_by)
+    select = json_rows_sql.latest_sql(versions, '"db"."raw"', START, STRICT, dialect, partition_by)
     return select.partition("typed_rows AS (")[2].partition("), events AS")[0]
 
 
@@ -118,7 +118,7 @@ NUMBER = Column(name="n", type="integer", attnum=4)
         ([schema(1, NAME)], schema(0, NAME.model_copy(update={"type": "text[]"})), "other texts of its values"),
     ],
 )
-def test_a_change_that_json_does_not_show_is_refused(
+def test_a_change_that_json_does_not_show_is_rejected(
     versions: list[TableSchema], seen: TableSchema, fault: str | None
 ) -> None:
     if fault is None:
@@ -129,7 +129,7 @@ def test_a_change_that_json_does_not_show_is_refused(
     assert fault in caught.value.user_message
 
 
-def test_a_bit_string_is_refused() -> None:
+def test_a_bit_string_is_rejected() -> None:
     with pytest.raises(UnsupportedTypeError, match=r"column bits of shop\.orders: .* no function for bit\(5\)"):
         json_fields.require_readable([], schema(0, Column(name="bits", type="bit(5)")), "shop")
     json_fields.require_readable([], schema(0, Column(name="flag", type="bit(1)")), "shop")
