@@ -22,7 +22,8 @@ from cdc_lake.contract.source.epochs import Epochs, Start
 from cdc_lake.contract.table import timeline
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.contract.table.lease import Claim
-from cdc_lake.jobs.landing.land import LandSpec, recreated_error
+from cdc_lake.jobs.landing.land_spec import LandSpec
+from cdc_lake.jobs.landing.pending_offsets import recreated_error
 from cdc_lake.pipeline import lake_commit
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.registry_location import registry_location

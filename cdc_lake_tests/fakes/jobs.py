@@ -19,6 +19,8 @@ from cdc_lake.contract.table import timeline
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.landing import land as landing
+from cdc_lake.jobs.landing import pending_offsets
+from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake_tests.fakes.source.kafka import FakeKafka
 from cdc_lake_tests.helpers.memory_store import MemoryStore
 from resources.errors import ResourceError
@@ -64,18 +66,18 @@ class FakeSpark:
         """See EmrJobs."""
 
 
-def land(kafka: FakeKafka, bucket: MemoryStore, spec: landing.LandSpec) -> landing.LandReport:
+def land(kafka: FakeKafka, bucket: MemoryStore, spec: LandSpec) -> landing.LandReport:
     """Run the land job: one object for each span."""
     chain = Chain(bucket, spec.pipeline, spec.topic, spec.chain)
     head = chain.head()
-    spans = landing.pending(head, spec)
+    spans = pending_offsets.pending(head, spec)
     objects = []
     for number, span in enumerate(spans):
         start = span.first if span.last is None else span.last.offset
         there = [m for m in kafka.peek(spec.topic, span.partition, start) if m.offset < span.next]
         messages = [m for m in there if m.offset >= span.first]
         if messages:
-            landing.require_unchanged(spec, span, _last([m for m in there if m.offset < span.first]))
+            pending_offsets.require_unchanged(spec, span, _last([m for m in there if m.offset < span.first]))
             objects.append(_put(bucket, spec, [(m.partition, m.offset, m.value or b"") for m in messages]))
             spans = (*spans[:number], span.model_copy(update={"last": _last(messages)}), *spans[number + 1 :])
     manifest = Manifest(
@@ -123,7 +125,7 @@ def apply(bucket: MemoryStore, spec: UpsertSpec) -> upsert.UpsertReport:
     return upsert.UpsertReport(commit, len(new), events, events, seconds=0.1)
 
 
-def _put(bucket: MemoryStore, spec: landing.LandSpec, records: list[tuple[int, int, bytes]]) -> LandedObject:
+def _put(bucket: MemoryStore, spec: LandSpec, records: list[tuple[int, int, bytes]]) -> LandedObject:
     partition, first, last = records[0][0], records[0][1], records[-1][1]
     body = raw_objects.join_lines([value for _, _, value in records])
     key = ObjectName(

@@ -22,8 +22,9 @@ from cdc_lake.jobs.adoption import adoption_watermark
 from cdc_lake.jobs.adoption.line_offsets import Adoptable, Gap, PlacedObject, adoptable, place_lines
 from cdc_lake.jobs.adoption.listing import Listed, Sink, earlier, unadopted
 from cdc_lake.jobs.adoption.recreated_topic import require_own_prefix
-from cdc_lake.jobs.landing import land
-from cdc_lake.jobs.landing.land import LandReport, LandSpec
+from cdc_lake.jobs.landing import land, pending_offsets
+from cdc_lake.jobs.landing.land import LandReport
+from cdc_lake.jobs.landing.land_spec import LandSpec
 
 _READERS = 8
 OBJECTS_PER_RUN = 2000
@@ -49,9 +50,10 @@ class AdoptReport(LandReport):
 def pending(head: Manifest | None, spec: AdoptSpec) -> tuple[Span, ...]:
     """Return the offsets that are not adopted yet.
 
-    Raises what land.pending() raises, except for expired offsets: an object may have records that expired in the topic.
+    Raises what pending_offsets.pending() raises, except for expired offsets: an object may have records that expired in
+    the topic.
     """
-    return land.pending(head, replace(spec.landing, begins={}))
+    return pending_offsets.pending(head, replace(spec.landing, begins={}))
 
 
 def new_objects(store: ObjectStore, spec: AdoptSpec) -> list[str]:
@@ -68,7 +70,7 @@ def new_objects(store: ObjectStore, spec: AdoptSpec) -> list[str]:
 def run(spec: AdoptSpec, topic: TopicReader) -> AdoptReport:
     """Adopt the records that follow the end of the chain; an empty chain gets a first manifest in any case.
 
-    Raises what pending(), land.require_unchanged(), place_lines(), adoptable() and Chain.append() raise,
+    Raises what pending(), pending_offsets.require_unchanged(), place_lines(), adoptable() and Chain.append() raise,
     ForeignObjectError, LeaseLostError, ManifestGapError if a gap leaves nothing to adopt, and OffsetsExpiredError
     for a gap that can no longer be filled, after the rest is committed. Starts over if another run appends first.
     """
@@ -86,7 +88,7 @@ def run(spec: AdoptSpec, topic: TopicReader) -> AdoptReport:
         watermark = adoption_watermark.reached_watermark(chain.store, spec.landing, head, reached)
         if all(span.first == span.next for span in reached):
             _require_no_gap(spec, gaps)
-        if not land.has_work(head, reached):
+        if not pending_offsets.has_work(head, reached):
             return AdoptReport(None, 0, 0, 0, 0, time.monotonic() - started, waiting)
         objects = tuple(item for each in found.values() for item in each.objects)
         compared = tuple(_with_last(topic, span, objects) for span in reached)
@@ -112,7 +114,7 @@ def _require_unchanged(spec: AdoptSpec, topic: TopicReader, spans: Sequence[Span
         if span.last is not None and span.first < span.next:
             found = topic.records(span.partition, span.last.offset, span.first)
             if found is not None:
-                land.require_unchanged(spec.landing, span, _newest(found))
+                pending_offsets.require_unchanged(spec.landing, span, _newest(found))
 
 
 def _with_last(topic: TopicReader, span: Span, objects: Sequence[LandedObject]) -> Span:

@@ -14,7 +14,7 @@ from cdc_lake.contract.objects import object_names, stage_state
 from cdc_lake.contract.objects.manifest import Manifest, Span
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table.event_order import Watermark
-from cdc_lake.jobs.landing.land import LandSpec
+from cdc_lake.jobs.landing.land_spec import LandSpec
 
 _MAX_NOTED = 200
 

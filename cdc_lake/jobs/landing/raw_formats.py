@@ -22,7 +22,7 @@ EXTENSIONS: Mapping[LandingFormat, str] = {
     "avro": avro_container.EXTENSION,
     "parquet": parquet_file.EXTENSION,
 }
-TYPED, REJECTED, PLACE = "row", "rejected", "place"
+TYPED, REJECTED, PARTITION_VALUES = "row", "rejected", "partition_values"
 """The columns that jobs/landing/typed_rows.py adds to a batch: the row to store in a Parquet object, the reason for a
 rejection, and the values of the partition columns."""
 Folders = tuple[str, ...]
@@ -55,8 +55,8 @@ class RawRecord:
 class RecordFormat:
     """Converts records; `schemas` is the registry of a topic in Avro, None for one in JSON.
 
-    `compression` is that of Parquet objects, `partition_by` are the partition columns, `changes` the
-    transforms that landing applies to records that are stored as JSON or decoded.
+    `compression` is that of Parquet objects, `partition_by` are the partition columns, and `transforms` are applied to
+    records that are stored as JSON or decoded.
     """
 
     schemas: Schemas | None
@@ -64,7 +64,7 @@ class RecordFormat:
     record_bytes: int
     compression: Compression | None = None
     partition_by: Sequence[str] = ()
-    changes: TableTransforms | None = None
+    transforms: TableTransforms | None = None
     _decoder: AvroDecoder | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -86,19 +86,19 @@ class RecordFormat:
         reasons = batch.column(REJECTED).to_pylist()
         folders: list[Folders] = [()] * len(reasons)
         if self.partition_by:
-            places = batch.column(PLACE).to_pylist()
+            partition_values = batch.column(PARTITION_VALUES).to_pylist()
             reasons = [
-                reason or hive_partitions.fault(self.partition_by, place)
-                for reason, place in zip(reasons, places, strict=True)
+                reason or hive_partitions.fault(self.partition_by, values)
+                for reason, values in zip(reasons, partition_values, strict=True)
             ]
-            folders = [tuple(map(hive_partitions.folder, self.partition_by, place)) for place in places]
+            folders = [tuple(map(hive_partitions.folder, self.partition_by, values)) for values in partition_values]
         found: Iterable[RawRecord | Rejected] = (
             _typed_rows(batch, folders)
             if self.landing == "parquet"
             else map(self.convert, batch.column("value").to_pylist())
         )
-        for record, reason, place in zip(found, reasons, folders, strict=True):
-            yield (record if reason is None else Rejected(reason)), place
+        for record, reason, record_folders in zip(found, reasons, folders, strict=True):
+            yield (record if reason is None else Rejected(reason)), record_folders
 
     def convert(self, value: bytes | None) -> RawRecord | Rejected:
         """Return the record to store, as JSON unless the objects are Avro.
@@ -121,9 +121,9 @@ class RecordFormat:
     def _line(self, value: bytes) -> RawRecord | Rejected:
         if b"\n" in value:
             return Rejected("the record's value contains a line break, which no JSON converter writes")
-        if self.changes is not None:
+        if self.transforms is not None:
             try:
-                value = record_text.landed(value.decode(), self.changes).encode()
+                value = record_text.landed(value.decode(), self.transforms).encode()
             except ValueError:
                 return Rejected("the record is not a JSON object, so that landing cannot apply its transforms")
         return RawRecord(None, len(value) + 1, line=value)
@@ -144,23 +144,25 @@ def _typed_rows(batch: pa.RecordBatch, folders: Sequence[Folders]) -> Iterator[R
     a rare value stay in memory until the last batch is read.
     """
     rows = pa.RecordBatch.from_struct_array(batch.column(TYPED))
-    numbers: dict[Folders, list[int]] = {}
+    rows_by_folders: dict[Folders, list[int]] = {}
     positions = []
-    for number, place in enumerate(folders):
-        same = numbers.setdefault(place, [])
+    for row, row_folders in enumerate(folders):
+        same = rows_by_folders.setdefault(row_folders, [])
         positions.append(len(same))
-        same.append(number)
-    copies = {place: rows if len(numbers) == 1 else rows.take(pa.array(same)) for place, same in numbers.items()}
-    sizes = rows.column(rows.schema.get_field_index(parquet_file.RECORD)).to_pylist()
-    for place, position, record in zip(folders, positions, sizes, strict=True):
+        same.append(row)
+    copies = {
+        each: rows if len(rows_by_folders) == 1 else rows.take(pa.array(same)) for each, same in rows_by_folders.items()
+    }
+    texts = rows.column(rows.schema.get_field_index(parquet_file.RECORD)).to_pylist()
+    for row_folders, position, record in zip(folders, positions, texts, strict=True):
         # A rejected record has no text; it is not stored.
-        yield RawRecord(None, len(record or ""), typed=(copies[place], position))
+        yield RawRecord(None, len(record or ""), typed=(copies[row_folders], position))
 
 
 def _slices(records: Sequence[RawRecord]) -> Iterator[pa.RecordBatch]:
     """Yield the typed rows of records; consecutive rows of a batch are one slice."""
-    places = [record.typed for record in records if record.typed is not None]
-    for _, run in groupby(enumerate(places), lambda each: (id(each[1][0]), each[1][1] - each[0])):
-        neighbours = [place for _, place in run]
-        batch, first = neighbours[0]
-        yield batch.slice(first, len(neighbours))
+    rows = [record.typed for record in records if record.typed is not None]
+    for _, run in groupby(enumerate(rows), lambda each: (id(each[1][0]), each[1][1] - each[0])):
+        consecutive = [row for _, row in run]
+        batch, first = consecutive[0]
+        yield batch.slice(first, len(consecutive))

@@ -35,8 +35,8 @@ class SeenRecord(BaseModel):
 
 
 @dataclass
-class _Pending:
-    """The records of the next object of one partition and its folders."""
+class _OpenObject:
+    """The records of the next object of one partition and its folders, which is not written yet."""
 
     offsets: list[int] = field(default_factory=list)
     records: list[RawRecord] = field(default_factory=list)
@@ -47,10 +47,10 @@ class _Pending:
 class RawWriter:
     """A function for mapInArrow: converts batches (partition, offset, value, key, headers) to rows of WRITTEN_SCHEMA.
 
-    Decoded batches also have the columns of typed_rows.typed().
-    Each row is a LandedObject, a DeadLetter whose value is already stored, or a SeenRecord, as JSON. Records before a
-    partition's offset in `firsts` are already landed: they are only reported. Raises TooManyDeadLettersError for more
-    than `dead_letter_limit` dead letters.
+    Decoded batches also have the columns of typed_rows.with_typed_rows(). Each row is a LandedObject, a DeadLetter
+    whose value is already stored, or a SeenRecord, as JSON. Records before a partition's offset in `first_offsets` are
+    already landed: they are only reported. Raises TooManyDeadLettersError for more than `dead_letter_limit` dead
+    letters.
     """
 
     location: S3Location
@@ -63,12 +63,12 @@ class RawWriter:
     record_bytes: int = 8 * 2**20
     dead_letter_limit: int = 1000
     chain: str = ""
-    firsts: Mapping[int, int] = field(default_factory=dict)
+    first_offsets: Mapping[int, int] = field(default_factory=dict)
     landing: LandingFormat = "json"
     registry: RegistryLocation | None = None
     compression: Compression | None = None
     partition_by: Sequence[str] = ()
-    changes: TableTransforms | None = None
+    transforms: TableTransforms | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all records; yield one row for each object, dead letter and SeenRecord."""
@@ -82,9 +82,9 @@ class RawWriter:
         store = self.location.store()
         schemas = None if self.registry is None else self.registry.schemas()
         formats = RecordFormat(
-            schemas, self.landing, self.record_bytes, self.compression, self.partition_by, self.changes
+            schemas, self.landing, self.record_bytes, self.compression, self.partition_by, self.transforms
         )
-        pending: dict[Folders, _Pending] = {}
+        open_objects: dict[Folders, _OpenObject] = {}
         current, size = -1, 0
         newest: dict[tuple[str, int], tuple[int, bytes | None]] = {}
         rejected_count = 0
@@ -92,7 +92,7 @@ class RawWriter:
             columns = (batch.column(name).to_pylist() for name in ("partition", "offset", "value"))
             rows = zip(*columns, formats.records(batch), strict=True)
             for row, (partition, offset, value, (record, folders)) in enumerate(rows):
-                if offset < self.firsts.get(partition, 0):
+                if offset < self.first_offsets.get(partition, 0):
                     newest["before", partition] = offset, value
                     continue
                 newest["last", partition] = offset, value
@@ -104,53 +104,53 @@ class RawWriter:
                     letter = dead_letter_writer.write(store, self.pipeline, self.topic, self.epoch, batch, row, reason)
                     yield "dead_letter", letter.model_dump_json()
                     continue
-                ready = list(pending) if partition != current else self._ready(pending, size, folders, record)
+                ready = list(open_objects) if partition != current else self._ready(open_objects, size, folders, record)
                 for each in ready:
-                    size -= pending[each].bytes
-                    yield "object", self._put(store, formats, current, each, pending.pop(each)).model_dump_json()
+                    size -= open_objects[each].bytes
+                    yield "object", self._put(store, formats, current, each, open_objects.pop(each)).model_dump_json()
                 current, size = partition, size + record.size
-                following = pending.setdefault(folders, _Pending())
-                following.offsets.append(offset)
-                following.records.append(record)
-                following.bytes += record.size
-        for each in list(pending):
-            yield "object", self._put(store, formats, current, each, pending.pop(each)).model_dump_json()
+                target = open_objects.setdefault(folders, _OpenObject())
+                target.offsets.append(offset)
+                target.records.append(record)
+                target.bytes += record.size
+        for each in list(open_objects):
+            yield "object", self._put(store, formats, current, each, open_objects.pop(each)).model_dump_json()
         for (kind, partition), (offset, value) in newest.items():
             seen = LastRecord(offset=offset, fingerprint=fingerprint(value))
             yield kind, SeenRecord(partition=partition, record=seen).model_dump_json()
 
     def _ready(
-        self, pending: Mapping[Folders, _Pending], size: int, folders: Folders, following: RawRecord
+        self, open_objects: Mapping[Folders, _OpenObject], size: int, folders: Folders, record: RawRecord
     ) -> list[Folders]:
-        """Return the folders of the objects to write before the next record; `size` is that of all pending records."""
-        if folders in pending and self._full(pending[folders], following):
+        """Return the folders of the objects to write before the next record; `size` is that of all open objects."""
+        if folders in open_objects and self._is_full(open_objects[folders], record):
             return [folders]
         if size >= self.bytes_per_object:
-            return [max(pending, key=lambda each: pending[each].bytes)]
+            return [max(open_objects, key=lambda each: open_objects[each].bytes)]
         return []
 
-    def _full(self, pending: _Pending, following: RawRecord) -> bool:
+    def _is_full(self, content: _OpenObject, record: RawRecord) -> bool:
         return (
-            following.schema != pending.records[0].schema
-            or len(pending.offsets) >= self.records_per_object
-            or pending.bytes >= self.bytes_per_object
+            record.schema != content.records[0].schema
+            or len(content.offsets) >= self.records_per_object
+            or content.bytes >= self.bytes_per_object
         )
 
     def _put(
-        self, store: ObjectStore, formats: RecordFormat, partition: int, folders: Folders, pending: _Pending
+        self, store: ObjectStore, formats: RecordFormat, partition: int, folders: Folders, content: _OpenObject
     ) -> LandedObject:
         name = ObjectName(
             self.pipeline,
             self.topic,
             partition,
-            pending.offsets[0],
-            pending.offsets[-1],
+            content.offsets[0],
+            content.offsets[-1],
             formats.extension,
             self.epoch,
             self.chain,
             folders,
         )
-        body = formats.join(pending.records)
+        body = formats.join(content.records)
         digest = hashlib.sha256(body).hexdigest()
         # An existing object was written by a retry whose first answer was lost, or by a run that was interrupted before
         # its manifest: a topic's records at given offsets never change, so equal names mean equal contents.
@@ -169,11 +169,11 @@ class RawWriter:
             partition=name.partition,
             first=name.first,
             last=name.last,
-            records=len(pending.records),
+            records=len(content.records),
             bytes=len(body),
             sha256=digest,
             etag=stored.etag,
-            runs=tuple(consecutive_runs(pending.offsets)),
+            runs=tuple(consecutive_runs(content.offsets)),
         )
 
 

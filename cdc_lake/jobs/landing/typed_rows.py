@@ -23,7 +23,7 @@ from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.jobs.apply.decode import OFFSET, PARTITION, REASON, UNAVAILABLE, VALUE, decode
 from cdc_lake.jobs.apply.record_fields import RecordParser
-from cdc_lake.jobs.landing.raw_formats import PLACE, REJECTED, TYPED, RecordFormat, Rejected
+from cdc_lake.jobs.landing.raw_formats import PARTITION_VALUES, REJECTED, TYPED, RecordFormat, Rejected
 
 KAFKA_COLUMNS = ("kafka_value", "key", "headers")
 """The columns of a Kafka record that its typed row does not contain, but its dead letter does."""
@@ -59,12 +59,12 @@ class AsJson:
     record_bytes: int
     registry: RegistryLocation | None
     parser: RecordParser
-    changes: TableTransforms | None = None
+    transforms: TableTransforms | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Convert the values of each batch."""
         schemas = None if self.registry is None else self.registry.schemas()
-        formats = RecordFormat(schemas, "json", self.record_bytes, changes=self.changes)
+        formats = RecordFormat(schemas, "json", self.record_bytes, transforms=self.transforms)
         for batch in batches:
             found = [formats.convert(value) for value in batch.column("value").to_pylist()]
             count = len(found)
@@ -88,33 +88,35 @@ class AsJson:
             yield self.parser.with_parsed(records)
 
 
-def typed(
+def with_typed_rows(
     records: DataFrame,
     versions: Sequence[TableSchema],
     landing: TypedLanding,
     epoch: int,
     record_bytes: int,
     registry: RegistryLocation | None,
-    changes: TableTransforms | None = None,
+    transforms: TableTransforms | None = None,
 ) -> DataFrame:
-    """Return Kafka's records with TYPED (the row to store), PLACE, and REJECTED (why there is no row), in order.
+    """Return Kafka's records in order, with TYPED (the row to store), PARTITION_VALUES and REJECTED (a reason or NULL).
 
-    PLACE has the texts of the partition columns, which the rows of Parquet objects do not contain. TYPED and PLACE are
-    only there if the objects need them.
+    PARTITION_VALUES has the texts of the partition columns, which the rows of Parquet objects do not contain. TYPED and
+    PARTITION_VALUES are added only if the objects need them.
 
     A record with a field that is in no captured version is rejected: the caller captures the schema after it has fixed
     the range of records to land.
     """
     parser = RecordParser.of(versions, {epoch})
     text = records.mapInArrow(
-        AsJson(epoch, record_bytes, registry, parser, changes), f"{_TEXT_SCHEMA}, {parser.schema}"
+        AsJson(epoch, record_bytes, registry, parser, transforms), f"{_TEXT_SCHEMA}, {parser.schema}"
     )
     decoded = decode(text, versions, landing.values, {epoch}, extra_columns=(*KAFKA_COLUMNS, _UNREADABLE))
     added = []
     if landing.compression is not None:
         added.append(_row(versions, landing, epoch).alias(TYPED))
     if landing.partition_by:
-        added.append(F.array(*(_place(name, landing) for name in landing.partition_by)).alias(PLACE))
+        added.append(
+            F.array(*(_partition_value(name, landing) for name in landing.partition_by)).alias(PARTITION_VALUES)
+        )
     return decoded.select(
         F.col(PARTITION).alias("partition"),
         F.col(OFFSET).alias("offset"),
@@ -141,14 +143,14 @@ def _row(versions: Sequence[TableSchema], landing: TypedLanding, epoch: int) -> 
     )
 
 
-def _place(name: str, landing: TypedLanding) -> SparkColumn:
+def _partition_value(name: str, landing: TypedLanding) -> SparkColumn:
     """Return the text of a partition column.
 
     A deleted row with a text that no partition can have is in the partition of NULL. JSON objects do not list values
     that PostgreSQL left out, so that these are in the partition of Debezium's placeholder.
     """
     text = F.col(name).cast("string")
-    place = F.when(~(F.col("__deleted") & text.isin("", *hive_partitions.NULL_TEXTS)), text)
+    value = F.when(~(F.col("__deleted") & text.isin("", *hive_partitions.NULL_TEXTS)), text)
     if landing.compression is not None:
-        return place
-    return F.when(F.array_contains(UNAVAILABLE, name), F.lit(PLACEHOLDER)).otherwise(place)
+        return value
+    return F.when(F.array_contains(UNAVAILABLE, name), F.lit(PLACEHOLDER)).otherwise(value)

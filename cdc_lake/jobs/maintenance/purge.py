@@ -2,7 +2,7 @@
 
 A tombstone prevents an older update that is delivered late from restoring its row. It is needed as long as changes may
 be delivered late: the replay window. The commit that removes tombstones keeps the checkpoint and adds the newest purged
-change to it, so that jobs/apply/upsert.py detects an older change that arrives after the purge.
+change to it, so that jobs/apply/fold.py detects an older change that arrives after the purge.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from cdc_lake.contract.table import lease, timeline
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.apply.upsert import UpsertReport
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
-from cdc_lake.jobs.landing import land as landing
+from cdc_lake.jobs.landing import pending_offsets
 from cdc_lake.jobs.landing.land import LandReport
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.flow import SourcePostgres
@@ -51,7 +51,7 @@ def land(
 ) -> LandResult:
     """Land or adopt the topic's new records under the landing lease. Raises what the job raises, and LeaseHeldError."""
     found = table_progress.landing_input(table, kafka, location)
-    if not landing.has_work(found.head, landing_modes.pending(table, found.head, found.spec)):
+    if not pending_offsets.has_work(found.head, landing_modes.pending(table, found.head, found.spec)):
         return LandResult(found, None)
     key = object_names.landing_lease_key(table.pipeline.name, table.topic)
     with lease.held(location.store(), key, owner, wait_seconds=wait_seconds) as held:

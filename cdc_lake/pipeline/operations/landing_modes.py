@@ -18,7 +18,9 @@ from cdc_lake.jobs.adoption import adopt
 from cdc_lake.jobs.adoption.adopt import AdoptSpec
 from cdc_lake.jobs.adoption.listing import Sink
 from cdc_lake.jobs.landing import land as landing
-from cdc_lake.jobs.landing.land import LandReport, LandSpec
+from cdc_lake.jobs.landing import pending_offsets
+from cdc_lake.jobs.landing.land import LandReport
+from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.errors import OffsetsExpired
 from resources.kafka.resource import Kafka
@@ -66,7 +68,7 @@ def written(table: TableFlow, store: ObjectStore) -> Iterator[str]:
 def pending(table: TableFlow, head: Manifest | None, spec: LandSpec) -> Sequence[Span]:
     """Return the spans of offsets that are not landed yet. Raises what the job's function pending() raises."""
     found = sink(table)
-    return landing.pending(head, spec) if found is None else adopt.pending(head, AdoptSpec(spec, found))
+    return pending_offsets.pending(head, spec) if found is None else adopt.pending(head, AdoptSpec(spec, found))
 
 
 def land(

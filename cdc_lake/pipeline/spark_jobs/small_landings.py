@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.jobs.landing import land as landing
-from cdc_lake.jobs.landing.land import LandSpec
+from cdc_lake.jobs.landing import pending_offsets
+from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.jobs.landing.raw_writer import RawWriter
 from cdc_lake.pipeline.spark_jobs.spark_wrapper import SparkWrapper
 from resources.kafka.records import Message
@@ -49,7 +50,7 @@ class SmallLandings(SparkWrapper):
         """See SparkJobs."""
         if isinstance(spec, LandSpec) and spec.typed is None:
             chain = Chain(spec.location.store(), spec.pipeline, spec.topic, spec.chain)
-            spans = landing.pending(chain.head(spec.head), spec)
+            spans = pending_offsets.pending(chain.head(spec.head), spec)
             if sum(span.next - span.first for span in spans) <= SMALL_LANDING_OFFSETS:
                 return landing.land(spec, self._writer_for(spec.topic))  # type: ignore[return-value]  # the job's report
         return self.spark.run(job, spec)

@@ -17,6 +17,7 @@ from cdc_lake.jobs import verify
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.landing import land as landing
+from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
@@ -161,7 +162,7 @@ class Shop:
         """Do the work of the raw asset."""
         return self.land_by(table_progress.landing_input(table, self.kafka, S3Location("shop")).spec)
 
-    def land_by(self, spec: landing.LandSpec) -> landing.LandReport:
+    def land_by(self, spec: LandSpec) -> landing.LandReport:
         """Run the land job without Spark."""
         return jobs.land(self.kafka, self.bucket, spec)
 

@@ -19,7 +19,8 @@ from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.apply.upsert import UpsertReport
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.landing import land
-from cdc_lake.jobs.landing.land import LandReport, LandSpec
+from cdc_lake.jobs.landing.land import LandReport
+from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.jobs.maintenance import replay
 from cdc_lake.jobs.maintenance.replay import ReplayReport, ReplaySpec
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event

@@ -13,7 +13,8 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.store import S3Store
 from cdc_lake.jobs.landing import land
-from cdc_lake.jobs.landing.land import LandReport, LandSpec
+from cdc_lake.jobs.landing.land import LandReport
+from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake_tests.integration.jobs.engines import Engines
 from resources.waiting import until
 

@@ -12,7 +12,7 @@ from cdc_lake.contract.objects import dead_letters
 from cdc_lake.jobs.adoption import adopt
 from cdc_lake.jobs.adoption.adopt import AdoptReport, AdoptSpec
 from cdc_lake.jobs.adoption.listing import Sink
-from cdc_lake.jobs.landing.land import LandSpec
+from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake_tests.helpers.sink_objects import (
     AIVEN,
     AIVEN_ENVELOPE,

@@ -15,6 +15,7 @@ from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.table import lease
 from cdc_lake.jobs.landing import land
+from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.jobs.landing.typed_rows import TypedLanding
 from cdc_lake_tests.helpers.memory_store import MemoryLocation, MemoryStore
 
@@ -33,10 +34,10 @@ def run(store: MemoryStore, claim: lease.Claim | None) -> land.LandReport:
     return land.run(cast(SparkSession, None), replace(spec(store), claim=claim))
 
 
-def spec(store: MemoryStore) -> land.LandSpec:
+def spec(store: MemoryStore) -> LandSpec:
     """Return the spec of a landing of three offsets, without a lease."""
     location = cast(S3Location, MemoryLocation(store))
-    return land.LandSpec(location, "shop", "orders", "id-1", {0: 0}, {0: 3}, "", 0, {})
+    return LandSpec(location, "shop", "orders", "id-1", {0: 0}, {0: 3}, "", 0, {})
 
 
 def test_landing_commits_under_its_lease(store: MemoryStore) -> None:

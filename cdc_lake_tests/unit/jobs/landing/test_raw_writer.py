@@ -21,7 +21,7 @@ from cdc_lake.contract.objects.manifest import LandedObject, LastRecord
 from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.source.topic_records import fingerprint
-from cdc_lake.jobs.landing.raw_formats import PLACE, REJECTED, TYPED, LandingFormat, RecordFormat, Rejected
+from cdc_lake.jobs.landing.raw_formats import PARTITION_VALUES, REJECTED, TYPED, LandingFormat, RecordFormat, Rejected
 from cdc_lake.jobs.landing.raw_writer import RawWriter, SeenRecord, consecutive_runs
 from cdc_lake_tests.helpers.memory_store import MemoryLocation, MemoryStore
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
@@ -231,7 +231,7 @@ def decoded(rows: Sequence[Row], places: Sequence[Sequence[str | None]]) -> pa.R
     return pa.RecordBatch.from_pydict(
         columns
         | {
-            PLACE: pa.array(list(map(list, places)), pa.list_(pa.string())),
+            PARTITION_VALUES: pa.array(list(map(list, places)), pa.list_(pa.string())),
             REJECTED: pa.array([None if value else "it has no value" for _, _, value in rows], pa.string()),
             TYPED: pa.array(
                 [{"id": offset, "__record": None if value is None else value.decode()} for _, offset, value in rows],

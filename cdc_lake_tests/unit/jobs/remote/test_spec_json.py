@@ -32,7 +32,7 @@ from cdc_lake.contract.source.poll_state import Bound
 from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
-from cdc_lake.jobs.landing import land
+from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.jobs.landing.typed_rows import TypedLanding
 from cdc_lake.jobs.poll import poll, reconcile
 from cdc_lake.jobs.remote import job_call, spec_json
@@ -82,7 +82,7 @@ SPECS: dict[str, st.SearchStrategy[Any]] = {
         record_key=keys,
     ),
     "land": st.builds(
-        land.LandSpec,
+        LandSpec,
         location=locations,
         kafka=kafka,
         changes=st.none() | transforms,

@@ -16,6 +16,7 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.landing import land as landing
+from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.assets import raw
 from cdc_lake_tests.fakes.dagster import QUIET, bound
@@ -99,7 +100,7 @@ def test_a_table_that_fails_does_not_stop_the_others(two_tables: Shop, instance:
 
 
 def test_a_table_with_a_failed_blocking_check_is_not_applied(two_tables: Shop, instance: dg.DagsterInstance) -> None:
-    def land(spec: landing.LandSpec) -> landing.LandReport:
+    def land(spec: LandSpec) -> landing.LandReport:
         report = two_tables.land_by(spec)
         if spec.topic == two_tables.orders.topic:
             head = Chain(two_tables.bucket, "shop", spec.topic).head()
@@ -135,7 +136,7 @@ class Interrupted:
         """Begin the step of a table's topic."""
         self.steps.append(topic)
 
-    def _land(self, spec: landing.LandSpec) -> landing.LandReport:
+    def _land(self, spec: LandSpec) -> landing.LandReport:
         if spec.topic == self.steps[0]:
             assert self._running.wait(WAIT_SECONDS)
             return self._shop.land_by(spec)
@@ -175,7 +176,7 @@ def test_a_process_of_one_step_materialises_its_own_table_only(two_tables: Shop,
     """As with Dagster's multiprocess executor, whose processes execute a plan of one step."""
     landed = []
 
-    def land(spec: landing.LandSpec) -> landing.LandReport:
+    def land(spec: LandSpec) -> landing.LandReport:
         landed.append(spec.topic)
         return two_tables.land_by(spec)
 

@@ -18,7 +18,8 @@ from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.table import lease
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land as landing
-from cdc_lake.jobs.landing.land import LandReport, LandSpec
+from cdc_lake.jobs.landing.land import LandReport
+from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import raw
 from cdc_lake.pipeline.assets.catalog_tables import register

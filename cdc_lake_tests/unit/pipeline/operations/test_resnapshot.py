@@ -25,6 +25,8 @@ from cdc_lake.contract.source.epochs import Completion, Epochs
 from cdc_lake.contract.table import lease, timeline
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land as landing
+from cdc_lake.jobs.landing import pending_offsets
+from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.operations import land_and_apply
@@ -48,7 +50,7 @@ class Engines:
         """Run a job as LocalSpark does."""
         if job is landing.run:
             head = self._head(spec)
-            if not landing.has_work(head, landing.pending(head, spec)):
+            if not pending_offsets.has_work(head, pending_offsets.pending(head, spec)):
                 return landing.LandReport(None, 0, 0, 0, 0, 0.0)
             return self.shop.land_by(spec)
         if job is upsert.run:
@@ -77,7 +79,7 @@ class Engines:
             settle_seconds=0.1,
         )
 
-    def _head(self, spec: landing.LandSpec) -> Any:  # noqa: ANN401 - Manifest | None
+    def _head(self, spec: LandSpec) -> Any:  # noqa: ANN401 - Manifest | None
         return Chain(self.shop.bucket, spec.pipeline, spec.topic).head()
 
 

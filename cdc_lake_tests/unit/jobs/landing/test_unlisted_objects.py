@@ -10,7 +10,7 @@ from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.object_names import ObjectName
-from cdc_lake.jobs.landing import unlisted
+from cdc_lake.jobs.landing import unlisted_objects
 from cdc_lake_tests.helpers.memory_store import MemoryStore
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE, TOPIC, landed, manifest
 
@@ -41,7 +41,7 @@ class Topic:
             if self.fails:
                 raise KeyboardInterrupt
 
-        return unlisted.delete(Chain(self.store, PIPELINE, TOPIC, ""), (0, 1), self.head, fence, columns)
+        return unlisted_objects.delete(Chain(self.store, PIPELINE, TOPIC, ""), (0, 1), self.head, fence, columns)
 
 
 def test_an_object_of_a_lost_race_is_deleted() -> None:

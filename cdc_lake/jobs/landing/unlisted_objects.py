@@ -50,25 +50,25 @@ def _unlisted(
     epoch = 0 if head is None else head.epoch
     listed = set() if head is None else {item.key for item in head.objects}
     firsts = {} if head is None else {span.partition: span.first for span in head.spans}
-    for fields, partition in product(_fields(chain, epoch, columns), partitions):
-        place = (chain.pipeline, chain.topic, partition)
-        folder = object_names.partition_prefix(*place, epoch, chain.id, fields)
-        start = object_names.objects_from(*place, firsts.get(partition, 0), epoch, chain.id, fields)
+    for folders, partition in product(_folders(chain, epoch, columns), partitions):
+        topic_partition = (chain.pipeline, chain.topic, partition)
+        folder = object_names.partition_prefix(*topic_partition, epoch, chain.id, folders)
+        start = object_names.objects_from(*topic_partition, firsts.get(partition, 0), epoch, chain.id, folders)
         for item in chain.store.scan(folder, after=start):
             name = ObjectName.parse(item.key)
             if name is not None and name.key not in listed:
                 yield name
 
 
-def _fields(chain: Chain, epoch: int, columns: Sequence[str]) -> list[tuple[str, ...]]:
+def _folders(chain: Chain, epoch: int, columns: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the folders of all values that the partition columns have in the epoch's objects."""
     prefix = object_names.epoch_objects_prefix(chain.pipeline, chain.topic, epoch, chain.id)
     found: list[tuple[str, ...]] = [()]
     for column in columns:
         found = [
-            (*fields, name)
-            for fields in found
-            for name in chain.store.folders(prefix + "".join(f"{field}/" for field in fields))
+            (*folders, name)
+            for folders in found
+            for name in chain.store.folders(prefix + "".join(f"{folder}/" for folder in folders))
             if name.startswith(f"{column}=")
         ]
     return found

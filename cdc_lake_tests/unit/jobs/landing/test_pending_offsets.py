@@ -1,4 +1,4 @@
-"""land.pending(), require_unchanged() and read_from(): which offsets a run reads, and when it fails."""
+"""Which offsets a landing run reads, and when it fails."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from cdc_lake.contract.errors import OffsetsExpiredError, TopicRecreatedError
 from cdc_lake.contract.objects.manifest import LastRecord, Manifest, Span
 from cdc_lake.contract.objects.store import S3Location
-from cdc_lake.jobs.landing import land
+from cdc_lake.jobs.landing import pending_offsets
+from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake_tests.unit.contract.objects.landed import PIPELINE, TOPIC, TOPIC_ID, manifest
 
 
-def spec(ends: Mapping[int, int], begins: Mapping[int, int] | None = None, head_number: int = 1) -> land.LandSpec:
+def spec(ends: Mapping[int, int], begins: Mapping[int, int] | None = None, head_number: int = 1) -> LandSpec:
     """Return the spec of a run that read these offsets when manifest `head_number` was the newest."""
-    return land.LandSpec(
+    return LandSpec(
         location=S3Location("bucket"),
         pipeline=PIPELINE,
         topic=TOPIC,
@@ -37,9 +38,9 @@ def head_manifest(ends: Mapping[int, int], committed_at: datetime | None = None)
     return manifest(1, {partition: (0, end) for partition, end in ends.items()}, committed_at=committed_at)
 
 
-def spans(before: Manifest | None, run_spec: land.LandSpec) -> dict[int, tuple[int, int]]:
+def spans(before: Manifest | None, run_spec: LandSpec) -> dict[int, tuple[int, int]]:
     """Return pending() as pairs of offsets by partition."""
-    return {span.partition: (span.first, span.next) for span in land.pending(before, run_spec)}
+    return {span.partition: (span.first, span.next) for span in pending_offsets.pending(before, run_spec)}
 
 
 def test_all_offsets_are_pending_at_first() -> None:
@@ -59,7 +60,7 @@ def test_an_added_partition_starts_at_0() -> None:
 
 def test_offsets_that_expired_before_landing_are_reported() -> None:
     with pytest.raises(OffsetsExpiredError, match="offsets 5 to 7 of partition 1 expired before they were landed"):
-        land.pending(head_manifest({0: 5, 1: 5}), spec({0: 9, 1: 9}, begins={0: 5, 1: 8}))
+        pending_offsets.pending(head_manifest({0: 5, 1: 5}), spec({0: 9, 1: 9}, begins={0: 5, 1: 8}))
 
 
 def test_offsets_that_expired_after_landing_are_no_loss() -> None:
@@ -69,22 +70,22 @@ def test_offsets_that_expired_after_landing_are_no_loss() -> None:
 
 def test_expiry_before_the_first_landing_is_reported() -> None:
     with pytest.raises(OffsetsExpiredError, match="offsets 0 to 2 of partition 0 expired"):
-        land.pending(None, spec({0: 9}, begins={0: 3}))
+        pending_offsets.pending(None, spec({0: 9}, begins={0: 3}))
 
 
 def test_a_topic_with_another_id_is_rejected() -> None:
     with pytest.raises(TopicRecreatedError, match=r"was deleted and re-created .*cdc-lake resnapshot shop"):
-        land.pending(head_manifest({0: 5}), replace(spec({0: 9}), topic_id="another"))
+        pending_offsets.pending(head_manifest({0: 5}), replace(spec({0: 9}), topic_id="another"))
 
 
 def test_a_topic_that_lost_its_end_is_rejected() -> None:
     with pytest.raises(TopicRecreatedError, match="partition 0 ends at offset 3, but offsets up to 4 are landed"):
-        land.pending(head_manifest({0: 5}), spec({0: 3}))
+        pending_offsets.pending(head_manifest({0: 5}), spec({0: 3}))
 
 
 def test_a_topic_that_lost_a_partition_is_rejected() -> None:
     with pytest.raises(TopicRecreatedError, match="partition 1 ends at offset 0"):
-        land.pending(head_manifest({0: 5, 1: 5}), spec({0: 9}))
+        pending_offsets.pending(head_manifest({0: 5, 1: 5}), spec({0: 9}))
 
 
 def test_records_landed_by_another_run_meanwhile_are_no_loss() -> None:
@@ -99,7 +100,7 @@ def test_clocks_of_landing_runs_may_differ(days: int) -> None:
     committed_at = datetime.now(UTC) + timedelta(days=days)
     assert spans(head_manifest({0: 8}, committed_at), spec({0: 6}, head_number=0)) == {0: (8, 8)}
     with pytest.raises(TopicRecreatedError, match="partition 0 ends at offset 6, but offsets up to 7 are landed"):
-        land.pending(head_manifest({0: 8}, committed_at), spec({0: 6}, head_number=1))
+        pending_offsets.pending(head_manifest({0: 8}, committed_at), spec({0: 6}, head_number=1))
 
 
 LAST = LastRecord(offset=7, fingerprint="f" * 16)
@@ -118,13 +119,13 @@ def test_a_changed_last_record_is_rejected(found: LastRecord | None, problem: st
     with pytest.raises(
         TopicRecreatedError, match=rf"partition 3 lost records .* {problem}\. .*cdc-lake resnapshot shop"
     ):
-        land.require_unchanged(spec({3: 12}), span, found)
+        pending_offsets.require_unchanged(spec({3: 12}), span, found)
 
 
 def test_an_unchanged_or_unknown_last_record_is_accepted() -> None:
     span = Span(partition=3, first=9, next=12, last=LAST)
-    land.require_unchanged(spec({3: 12}), span, LAST)
-    land.require_unchanged(spec({3: 12}), span.model_copy(update={"last": None}), LAST)
+    pending_offsets.require_unchanged(spec({3: 12}), span, LAST)
+    pending_offsets.require_unchanged(spec({3: 12}), span.model_copy(update={"last": None}), LAST)
 
 
 @given(st.integers(0, 9), st.integers(0, 12))
@@ -132,9 +133,9 @@ def test_a_batch_reads_from_the_last_record_if_it_has_not_expired(begin: int, en
     before = manifest(1, {0: (0, 9)}).model_copy(update={"spans": (Span(partition=0, first=0, next=9, last=LAST),)})
     if end < 9:
         with pytest.raises(TopicRecreatedError):
-            land.pending(before, spec({0: end}, {0: begin}))
+            pending_offsets.pending(before, spec({0: end}, {0: begin}))
         return
     run = spec({0: end}, {0: begin})
-    [span] = land.pending(before, run)
+    [span] = pending_offsets.pending(before, run)
     assert span.last == LAST
-    assert land.read_from(run, span) == (7 if end > 9 and begin <= 7 else 9)
+    assert pending_offsets.start_offset(run, span) == (7 if end > 9 and begin <= 7 else 9)
