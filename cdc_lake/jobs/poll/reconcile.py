@@ -23,8 +23,8 @@ from cdc_lake.contract.source.polled_rows import PolledRows
 from cdc_lake.contract.source.source_access import SourceAccess
 from cdc_lake.jobs.apply import debezium_types
 from cdc_lake.jobs.executor_errors import contract_errors
-from cdc_lake.jobs.poll import lake_records, record_sql
-from cdc_lake.jobs.poll.poll import KEY, VALUE, read, send, source_errors
+from cdc_lake.jobs.poll import delete_records, jdbc_source, record_sql
+from cdc_lake.jobs.poll.poll import KEY, VALUE, send
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def run(spark: SparkSession, spec: ReconcileSpec) -> ReconcileReport:
     columns, key = list(sent_columns(spec.schema.columns, spec.changes)), [name.lower() for name in spec.schema.key]
     lake = spark.read.format("hudi").option("as.of.instant", spec.instant).load(spec.uri)
     lake = lake.where(~F.coalesce("__deleted", F.lit(False)))
-    with source_errors(spec.schema.table):
+    with jdbc_source.source_errors("reconcile", spec.schema.table):
         source = _source_keys(spark, spec).persist()
         lake_keys, source_keys = lake.count(), source.count()
         event = {
@@ -76,19 +76,19 @@ def run(spark: SparkSession, spec: ReconcileSpec) -> ReconcileReport:
             "__op": "d",
             "__deleted": "true",
         }
-        delete_records = lake.join(source, key, "left_anti").select(
-            lake_records.record_key(spec.record_key or RecordKey(spec.schema.key), columns).alias(KEY),
-            lake_records.record_value(columns, event, lake.columns).alias(VALUE),
+        records = lake.join(source, key, "left_anti").select(
+            delete_records.record_key(spec.record_key or RecordKey(spec.schema.key), columns).alias(KEY),
+            delete_records.record_value(columns, event, lake.columns).alias(VALUE),
         )
-        delete_records = delete_records.persist()
+        records = records.persist()
         try:
-            deletes = delete_records.count()
+            deletes = records.count()
             failpoints.reached("reconcile.before_deletes")
             if deletes:
-                send(spark, delete_records, spec.topic, spec.kafka)
+                send(spark, records, spec.topic, spec.kafka)
             failpoints.reached("reconcile.after_deletes")
         finally:
-            delete_records.unpersist()
+            records.unpersist()
             source.unpersist()
     return ReconcileReport(lake_keys, source_keys, deletes, time.monotonic() - started)
 
@@ -97,7 +97,7 @@ def _source_keys(spark: SparkSession, spec: ReconcileSpec) -> DataFrame:
     """Return the keys of the source's rows, with the names and types of the lake."""
     by_name = {column.name: column for column in spec.schema.columns}
     text = record_sql.key_sql(RecordKey(spec.schema.key), spec.schema.columns)
-    rows = read(spark, spec.access, f"select {text} as {KEY} from {spec.rows.relation} q")  # noqa: S608 - checked names
+    rows = jdbc_source.read(spark, spec.access, f"select {text} as {KEY} from {spec.rows.relation} q")  # noqa: S608 - checked names
     fields = F.from_json(KEY, ", ".join(f"`{name}` string" for name in spec.schema.key))
     parsed = rows.select(fields.alias("fields"))
     return parsed.select(

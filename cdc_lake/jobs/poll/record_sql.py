@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, Column
 from cdc_lake.contract.schema.transforms import RecordKey
 from cdc_lake.contract.source.polled_rows import literal, quoted
+from cdc_lake.jobs.apply.special_values import in_milliseconds
 
 SESSION = (
     "set client_encoding to 'UTF8'",
@@ -106,11 +107,10 @@ def _field(column: Column) -> str:
 def _template(column: Column) -> str:
     if column.type.endswith("[]"):
         return _array(column.base.removesuffix("[]"))
-    in_milliseconds = bool(column.arguments) and column.arguments[0] <= 3
-    number = f"(extract(epoch from {{0}}) * {1_000 if in_milliseconds else 1_000_000})::bigint"
+    number = f"(extract(epoch from {{0}}) * {1_000 if in_milliseconds(column) else 1_000_000})::bigint"
     match column.base:
         case "timestamp without time zone":
-            up, down = _INFINITE_MILLIS if in_milliseconds else _INFINITE_MICROS
+            up, down = _INFINITE_MILLIS if in_milliseconds(column) else _INFINITE_MICROS
             epoch = "timestamp '1970-01-01'"
             infinite = f"when {{0}} > {epoch} then {up} when {{0}} < {epoch} then {down}"
             return f"to_json(case when isfinite({{0}}) then {number} {infinite} end)"

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.failpoints import FailpointReached
-from cdc_lake.jobs.poll import poll as job
+from cdc_lake.jobs.poll import jdbc_source
 from cdc_lake.pipeline.operations import reconciliation
 from cdc_lake_tests.integration.chain.test_types import same
 from cdc_lake_tests.integration.chain.type_values import CASES, LONG, TYPES_SQL
@@ -211,7 +211,7 @@ def test_a_resnapshot_polls_all_rows_again_and_deletes_the_others(story: PolledP
 
 
 def test_a_large_table_is_read_in_ranges(new_polled: NewPolled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "_RANGE_PAGES", 4)
+    monkeypatch.setattr(jdbc_source, "_RANGE_PAGES", 4)
     table = "{ name: many, key: [id], exclude_columns: [secret], poll: { timestamp: changed } }"
     pipeline = new_polled("large", f"    - {table}")
     columns = (
@@ -224,8 +224,8 @@ def test_a_large_table_is_read_in_ranges(new_polled: NewPolled, monkeypatch: pyt
     records = [json.loads(each.value or b"") for each in pipeline.engines.kafka.peek("polled.large.many")]
     assert sorted(record["id"] for record in records) == list(range(1, 3001))
     assert all(record["twice"] == 2 * record["id"] and "secret" not in record for record in records)
-    first, *_, last = job.page_ranges(pipeline.postgres.files("large", "many").pages)
-    relation = "(select q.id, q.ctid as record_place from large.many q where q.changed < now()) ranged"
+    first, *_, last = jdbc_source.page_ranges(pipeline.postgres.files("large", "many").pages)
+    relation = "(select q.id, q.ctid as record_ctid from large.many q where q.changed < now()) ranged"
     for condition in (first, last):
         plan = pipeline.execute(f"explain select id from {relation} where {condition}")
         assert any("Tid Range Scan" in line for (line,) in plan)
@@ -252,7 +252,7 @@ def test_values_of_every_type(new_polled: NewPolled, count_trials: CountTrials) 
             wrong.append((case.type, case.sql, None if row is None else row[f"c{place}"]))
     assert wrong == []
     count_trials("values polled", len(CASES))
-    # A delete from the lake's row has the same values: the decoder reads what lake_records writes.
+    # A delete from the lake's row has the same values: the decoder reads what delete_records.py writes.
     pipeline.execute("delete from wide")
     pipeline.reconcile("wide")
     after = as_numbers(pipeline, "wide")

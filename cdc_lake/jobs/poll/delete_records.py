@@ -1,4 +1,4 @@
-"""Build key and value of delete records from rows of the lake; the inverse of jobs/apply/debezium_types.py."""
+"""Build key and value of delete records from rows of the lake: the inverse of jobs/apply/debezium_types.py."""
 
 from __future__ import annotations
 
@@ -24,12 +24,16 @@ def record_key(key: RecordKey, columns: Sequence[SentColumn]) -> SparkColumn:
     return _object([(name, _field(by_name[name])) for name in key.fields])
 
 
-def record_value(columns: Sequence[SentColumn], event: Mapping[str, object], held: Collection[str]) -> SparkColumn:
+def record_value(
+    columns: Sequence[SentColumn], event: Mapping[str, object], table_columns: Collection[str]
+) -> SparkColumn:
     """Return a record's value: the row's last values, and the fields of the event.
 
-    `held` are the columns of the lake table; a column that the lake table does not have yet is NULL.
+    `table_columns` are the columns of the lake table; a column that it does not have yet is NULL.
     """
-    own = [(each.sent.name, _field(each) if each.lake.name.lower() in held else F.lit("null")) for each in columns]
+    own = [
+        (each.sent.name, _field(each) if each.lake.name.lower() in table_columns else F.lit("null")) for each in columns
+    ]
     return _object([*own, *((name, F.lit(json.dumps(value))) for name, value in event.items())])
 
 
