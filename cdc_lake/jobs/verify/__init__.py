@@ -1,9 +1,10 @@
 """verify: compare a lake table with its source, row by row, as a Spark job.
 
-spec.py is the input, report.py the result, run.py the job. Spark reads both sides (compared_rows.py, postgres_copy.py),
-converts them to the same types (source_values.py), hashes them and matches them by key (matching.py). Keys that changed
-after the snapshot (snapshot_visibility.py) are compared by their raw events (changed_keys.py, key_filter.py); for keys
-that differ, cell_differences.py reads the columns. docs/decisions/0007-the-oracle.md has the reasons.
+spec.py is the input, report.py the result, run.py the job. Spark reads the source (source_rows.py, postgres_copy.py)
+and the lake (compared_rows.py), converts them to the same types (source_values.py), hashes them and matches them by key
+(matching.py). Keys that changed after the snapshot (snapshot_visibility.py) are compared by their raw events
+(changed_keys.py, key_filter.py); for keys that differ, cell_differences.py reads the columns.
+docs/decisions/0007-the-oracle.md has the reasons.
 """
 
 from cdc_lake.contract.source.source_access import SourceAccess

@@ -8,35 +8,36 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema.captured_schema import TableSchema
 from cdc_lake.jobs.verify.changed_keys import JUDGE
-from cdc_lake.jobs.verify.compared_rows import REFUSED, key_names, names, nothing_refused
+from cdc_lake.jobs.verify.compared_rows import REJECTED, key_names, names, no_rejections
 from cdc_lake.jobs.verify.matching import CASE
 from cdc_lake.jobs.verify.report import Difference
 
-FAULTS = ("missing", "extra", "different", "doubled")
-SOURCE_ROW, LAKE_ROW = "ours", "theirs"
-_SHOWN = 80
+MISMATCHES = ("missing", "extra", "different", "doubled")
+SOURCE_ROW, LAKE_ROW = "source_row", "lake_row"
+_SHOWN_CHARACTERS = 80
 """The maximum length of a shown value, in characters."""
 
 
-def shown(column: SparkColumn, lake_type: str) -> SparkColumn:
-    """Return a value as a text of at most _SHOWN characters."""
+def shortened(column: SparkColumn, lake_type: str) -> SparkColumn:
+    """Return a value as a text of at most _SHOWN_CHARACTERS characters."""
     text = F.concat(F.lit("0x"), F.hex(column)) if lake_type == "binary" else column.cast("string")
-    return F.when(F.length(text) > _SHOWN, F.concat(F.substring(text, 1, _SHOWN), F.lit("…"))).otherwise(text)
+    start = F.concat(F.substring(text, 1, _SHOWN_CHARACTERS), F.lit("…"))
+    return F.when(F.length(text) > _SHOWN_CHARACTERS, start).otherwise(text)
 
 
 def differing(schema: TableSchema, left: str, right: str) -> SparkColumn:
-    """Return an array of (name, left value, right value) of the columns that differ. The left struct has REFUSED."""
+    """Return an array of (name, left value, right value) of the columns that differ. The left struct has REJECTED."""
 
-    def refused(name: str) -> SparkColumn:
-        return F.col(f"{left}.{REFUSED}").getItem(name)
+    def rejected(name: str) -> SparkColumn:
+        return F.col(f"{left}.{REJECTED}").getItem(name)
 
     pairs = [
         F.when(
-            ~F.col(f"{left}.{name}").eqNullSafe(F.col(f"{right}.{name}")) | refused(name).isNotNull(),
+            ~F.col(f"{left}.{name}").eqNullSafe(F.col(f"{right}.{name}")) | rejected(name).isNotNull(),
             F.struct(
                 F.lit(column.name).alias("name"),
-                F.coalesce(refused(name), shown(F.col(f"{left}.{name}"), column.lake_type)).alias("left"),
-                shown(F.col(f"{right}.{name}"), column.lake_type).alias("right"),
+                F.coalesce(rejected(name), shortened(F.col(f"{left}.{name}"), column.lake_type)).alias("left"),
+                shortened(F.col(f"{right}.{name}"), column.lake_type).alias("right"),
             ),
         )
         for name, column in zip(names(schema), schema.columns, strict=True)
@@ -47,7 +48,7 @@ def differing(schema: TableSchema, left: str, right: str) -> SparkColumn:
 def key_text(schema: TableSchema) -> SparkColumn:
     """Return the key as a struct of texts with the columns' original names."""
     by_name = dict(zip(names(schema), schema.columns, strict=True))
-    return F.struct(*(shown(F.col(n), by_name[n].lake_type).alias(by_name[n].name) for n in key_names(schema)))
+    return F.struct(*(shortened(F.col(n), by_name[n].lake_type).alias(by_name[n].name) for n in key_names(schema)))
 
 
 def pending_keys(cases: DataFrame, schema: TableSchema, limit: int) -> dict[str, dict[str, str | None]]:
@@ -57,18 +58,18 @@ def pending_keys(cases: DataFrame, schema: TableSchema, limit: int) -> dict[str,
     return {row["digest"]: row["k"].asDict() for row in found.orderBy("digest").limit(limit).collect()}
 
 
-def listed(cases: DataFrame, schema: TableSchema, limit: int) -> DataFrame:
-    """Return the first `limit` keys with a fault, ordered by key."""
-    return cases.where(F.col(CASE).isin(*FAULTS)).orderBy(*key_names(schema)).limit(limit)
+def first_mismatches(cases: DataFrame, schema: TableSchema, limit: int) -> DataFrame:
+    """Return the first `limit` mismatches, ordered by key."""
+    return cases.where(F.col(CASE).isin(*MISMATCHES)).orderBy(*key_names(schema)).limit(limit)
 
 
-def of_keys(rows: DataFrame, keys: DataFrame, schema: TableSchema, alias: str) -> DataFrame:
-    """Return one row for each of these keys: the key, and a struct of all values and REFUSED."""
+def rows_of_keys(rows: DataFrame, keys: DataFrame, schema: TableSchema, alias: str) -> DataFrame:
+    """Return one row for each of these keys: the key, and a struct of all values and REJECTED."""
     key = key_names(schema)
     found = rows.join(F.broadcast(keys.select(*key)), key, "left_semi")
-    if REFUSED not in rows.columns:
-        found = found.withColumn(REFUSED, nothing_refused())
-    return found.groupBy(*key).agg(F.first(F.struct(*names(schema), REFUSED)).alias(alias))
+    if REJECTED not in rows.columns:
+        found = found.withColumn(REJECTED, no_rejections())
+    return found.groupBy(*key).agg(F.first(F.struct(*names(schema), REJECTED)).alias(alias))
 
 
 def differences(cases: DataFrame, schema: TableSchema) -> list[Difference]:

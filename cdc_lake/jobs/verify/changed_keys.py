@@ -22,14 +22,14 @@ from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.jobs.verify.compared_rows import (
     DELETED,
     ORDER,
-    SEEN,
+    VISIBLE,
     key_names,
     lake_rows,
     manifests_up_to,
     names,
     raw_rows,
 )
-from cdc_lake.jobs.verify.matching import CASE, fingerprint
+from cdc_lake.jobs.verify.matching import CASE, FINGERPRINT, fingerprint
 from cdc_lake.jobs.verify.spec import LakeState, VerifySpec
 
 FROM_BASE = "from_base"
@@ -55,28 +55,28 @@ def fold_events(spark: SparkSession, spec: VerifySpec, keys: DataFrame, base: La
     after = raw_rows(spark, spec, manifests, keys, base).withColumn(FROM_BASE, F.lit(False))
     events = before.unionByName(after).join(F.broadcast(keys.select(*key)), key, "left_semi")
     row = F.struct(DELETED, *names(spec.schema))
-    sums = events.groupBy(*key).agg(
-        F.max_by(row, F.when(F.col(SEEN), F.col(ORDER))).alias(AT_POINT),
+    states = events.groupBy(*key).agg(
+        F.max_by(row, F.when(F.col(VISIBLE), F.col(ORDER))).alias(AT_POINT),
         F.max_by(row, ORDER).alias(APPLIED),
-        F.bool_or(F.col(FROM_BASE) & ~F.col(SEEN)).alias(UNKNOWN),
+        F.bool_or(F.col(FROM_BASE) & ~F.col(VISIBLE)).alias(UNKNOWN),
     )
     # A key without any event was written by another program: it must stay in the result.
     known = F.coalesce(F.col(UNKNOWN), F.lit(False))
-    return keys.select(*key).join(sums, key, "left").withColumn(UNKNOWN, known)
+    return keys.select(*key).join(states, key, "left").withColumn(UNKNOWN, known)
 
 
-def verdicts(
-    sums: DataFrame, source: DataFrame, lake: DataFrame, schema_names: Sequence[str], key: Sequence[str]
+def compare_states(
+    states: DataFrame, source: DataFrame, lake: DataFrame, schema_names: Sequence[str], key: Sequence[str]
 ) -> DataFrame:
-    """Return each key of `sums` with its CASE, and JUDGE: whether it was compared with `source` or `raw events`.
+    """Return each key of `states` with its CASE, and JUDGE: whether it was compared with `source` or `raw events`.
 
     `source` and `lake` are fingerprints. A key that neither side has, or that both have with equal values, is `equal`.
     """
-    source_prints = source.select(*key, F.col("print").alias("sp"))
-    lake_prints = lake.where(~F.col(DELETED)).select(*key, F.col("print").alias("lp"))
-    joined = sums.join(source_prints, list(key), "left").join(lake_prints, list(key), "left")
+    source_fingerprints = source.select(*key, F.col(FINGERPRINT).alias("source_fingerprint"))
+    lake_fingerprints = lake.where(~F.col(DELETED)).select(*key, F.col(FINGERPRINT).alias("lake_fingerprint"))
+    joined = states.join(source_fingerprints, list(key), "left").join(lake_fingerprints, list(key), "left")
     point, applied = _fingerprint_of(AT_POINT, schema_names), _fingerprint_of(APPLIED, schema_names)
-    at_point, in_lake = _compare(F.col("sp"), point), _compare(applied, F.col("lp"))
+    at_point, in_lake = _compare(F.col("source_fingerprint"), point), _compare(applied, F.col("lake_fingerprint"))
     judge = F.when((at_point == "equal") & (in_lake != "equal"), "raw events").otherwise("source")
     case = F.when(at_point != "equal", at_point).otherwise(in_lake)
     return joined.select(*key, case.alias(CASE), judge.alias(JUDGE), UNKNOWN, AT_POINT, APPLIED)

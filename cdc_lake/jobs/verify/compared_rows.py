@@ -1,4 +1,4 @@
-"""The two sides that verify compares, as data frames of the same columns and types.
+"""The lake's rows and the events of raw objects and topics, with the columns in which verify compares both sides.
 
 A row's values are named c0, c1, … in the schema's order, so that they do not conflict with verify's own columns.
 """
@@ -6,9 +6,8 @@ A row's values are named c0, c1, … in the schema's order, so that they do not 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -26,18 +25,15 @@ from cdc_lake.jobs.apply.record_fields import RecordParser, parse
 from cdc_lake.jobs.landing import kafka_options
 from cdc_lake.jobs.verify import source_values
 from cdc_lake.jobs.verify.key_filter import filter_by_key
-from cdc_lake.jobs.verify.postgres_copy import CopyReader, Range
-from cdc_lake.jobs.verify.snapshot_visibility import seen_by
+from cdc_lake.jobs.verify.snapshot_visibility import visible_at
 from cdc_lake.jobs.verify.spec import KafkaRange, LakeState, VerifySpec
 
-DELETED = "gone"
-SEEN = "seen"
-REFUSED = "refused"
+DELETED = "deleted"
+VISIBLE = "visible"
+REJECTED = "rejected"
 """The source's values that the value rules send to the dead letters: a map from column names to texts, NULL if there is
 no such value."""
 ORDER = "position"
-_RANGE_PAGES = 2048  # the minimum of a range: 16 MB, so that a failed task is cheap to repeat
-_RANGES = 512  # the maximum number of ranges
 
 
 def names(schema: TableSchema) -> list[str]:
@@ -50,72 +46,13 @@ def key_names(schema: TableSchema) -> list[str]:
     return [name for name, column in zip(names(schema), schema.columns, strict=True) if column.name in schema.key]
 
 
-def page_ranges(pages: int | None) -> list[Range]:
-    """Split a table into at most 512 ranges of at least 16 MB; the last range has no end.
-
-    Returns an empty list if `pages` is None: the table is then read by one statement.
-    """
-    if pages is None:
-        return []
-    size = max(_RANGE_PAGES, -(-pages // _RANGES))
-    starts = list(range(0, max(pages, 1), size))
-    return [*pairwise(starts), (starts[-1], None)]
-
-
-def source_rows(spark: SparkSession, spec: VerifySpec) -> DataFrame:
-    """Return the source's rows at the point, with their values and REFUSED.
-
-    For a polled table, returns only the rows that did not change after the last poll. Spark raises
-    SourceUnreadableError when it reads the rows.
-    """
-    named = dict(zip(names(spec.schema), spec.schema.columns, strict=True))
-    text = _source_text(spark, spec, named, spec.source.settled)
-    return text.select(*_typed(spec, named), _refused_values(spec).alias(REFUSED))
-
-
-def unpolled_keys(spark: SparkSession, spec: VerifySpec) -> DataFrame:
-    """Return the keys of a polled table's rows that changed after the last poll."""
-    pairs = zip(names(spec.schema), spec.schema.columns, strict=True)
-    named = {name: column for name, column in pairs if column.name in spec.schema.key}
-    text = _source_text(spark, spec, named, f"not ({spec.source.settled})")
-    return text.select(*_typed(spec, named)).distinct()
-
-
-def _source_text(spark: SparkSession, spec: VerifySpec, named: Mapping[str, Column], condition: str) -> DataFrame:
-    parts = page_ranges(spec.source.pages)
-    selected = [source_values.selected_column(name, column) for name, column in named.items()]
-    count = max(1, len(parts))
-    reader = CopyReader(spec.source, selected, parts, condition)
-    return spark.range(0, count, 1, count).mapInArrow(reader, ", ".join(f"{name} string" for name in named))
-
-
-def _typed(spec: VerifySpec, named: Mapping[str, Column]) -> Iterator[SparkColumn]:
-    for name, column in named.items():
-        typed = source_values.to_lake_type(column, F.col(name), spec.values)
-        yield source_values.normalized(column, typed).alias(name)
-
-
-def nothing_refused() -> SparkColumn:
-    """Return the column REFUSED for rows of the lake and of events, which is always NULL."""
-    return F.lit(None).cast("map<string,string>").alias(REFUSED)
-
-
-def _refused_values(spec: VerifySpec) -> SparkColumn:
-    pairs = zip(names(spec.schema), spec.schema.columns, strict=True)
-    conditions = {name: source_values.is_refused(column, F.col(name), spec.values) for name, column in pairs}
-    found = [
-        F.when(refused, F.struct(F.lit(name).alias("name"), F.col(name).alias("text")))
-        for name, refused in conditions.items()
-        if refused is not None
-    ]
-    if not found:
-        return nothing_refused()
-    entries = F.array_compact(F.array(*found))
-    return F.when(F.coalesce(*found).isNotNull(), F.map_from_entries(entries))
+def no_rejections() -> SparkColumn:
+    """Return the column REJECTED for rows of the lake and of events, which is always NULL."""
+    return F.lit(None).cast("map<string,string>").alias(REJECTED)
 
 
 def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None, *, migrated: bool = False) -> DataFrame:
-    """Return the table's rows as of a commit, including deleted rows, with their values, DELETED, SEEN and ORDER.
+    """Return the table's rows as of a commit, including deleted rows, with their values, DELETED, VISIBLE and ORDER.
 
     A column that the table did not have at that commit is NULL, or if `migrated`, has the value that a later migration
     wrote.
@@ -229,6 +166,6 @@ def _comparable_rows(rows: DataFrame, spec: VerifySpec, *, migrated: bool = Fals
     return rows.select(
         *(value(column).alias(name) for name, column in zip(names(spec.schema), spec.schema.columns, strict=True)),
         F.coalesce("__deleted", F.lit(False)).alias(DELETED),
-        seen_by(spec.point).alias(SEEN),
+        visible_at(spec.point).alias(VISIBLE),
         F.col(ORDER_COLUMN).alias(ORDER),
     )

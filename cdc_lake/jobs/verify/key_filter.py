@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.schema.captured_schema import TableSchema
 from cdc_lake.jobs.apply.record_fields import field_text
 
-_ONE_SPELLING = frozenset({"smallint", "integer", "bigint", "oid", "text", "character varying", "uuid"})
+_ONE_TEXT_PER_VALUE = frozenset({"smallint", "integer", "bigint", "oid", "text", "character varying", "uuid"})
 
 
 def filter_by_key(records: DataFrame, keys: DataFrame, schema: TableSchema) -> DataFrame:
@@ -24,7 +24,7 @@ def filter_by_key(records: DataFrame, keys: DataFrame, schema: TableSchema) -> D
     fields = {
         f"c{number}": column.name
         for number, column in enumerate(schema.columns)
-        if column.name in schema.key and column.base in _ONE_SPELLING
+        if column.name in schema.key and column.base in _ONE_TEXT_PER_VALUE
     }
     if not fields:
         return records

@@ -15,10 +15,11 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.jobs.verify.compared_rows import DELETED, REFUSED, SEEN
+from cdc_lake.jobs.verify.compared_rows import DELETED, REJECTED, VISIBLE
 
 CASE = "case"
 CHANGED = "changed"
+FINGERPRINT = "fingerprint"
 _SEEDS = (0x9E3779B9, 0x85EBCA6B)
 
 
@@ -29,18 +30,20 @@ def fingerprint(columns: Sequence[str]) -> SparkColumn:
 
 
 def source_fingerprints(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    """Return keys and fingerprints (`print`) of the source's rows; a row with refused values matches no lake row."""
-    # Add 1 to the hashes of rows with refused values, instead of hashing them with a flag: Spark would evaluate the
+    """Return keys and fingerprints of the source's rows; a row with rejected values matches no lake row."""
+    # Add 1 to the hashes of rows with rejected values, instead of hashing them with a flag: Spark would evaluate the
     # columns' expressions again.
-    shift = F.when(F.col(REFUSED).isNotNull(), 1).otherwise(0)
-    hashes = F.col("print")
+    shift = F.when(F.col(REJECTED).isNotNull(), 1).otherwise(0)
+    hashes = F.col(FINGERPRINT)
     shifted = F.struct(*((hashes.getField(f"h{n}") + shift).alias(f"h{n}") for n in range(len(_SEEDS))))
-    return rows.select(*keys, REFUSED, fingerprint(columns).alias("print")).select(*keys, shifted.alias("print"))
+    return rows.select(*keys, REJECTED, fingerprint(columns).alias(FINGERPRINT)).select(
+        *keys, shifted.alias(FINGERPRINT)
+    )
 
 
 def lake_fingerprints(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
     """Return keys, fingerprints and flags of the lake's rows."""
-    return rows.select(*keys, fingerprint(columns).alias("print"), DELETED, SEEN)
+    return rows.select(*keys, fingerprint(columns).alias(FINGERPRINT), DELETED, VISIBLE)
 
 
 def match_by_key(source: DataFrame, lake: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -51,32 +54,36 @@ def match_by_key(source: DataFrame, lake: DataFrame, keys: Sequence[str]) -> Dat
     """
     one, zero, null = F.lit(1), F.lit(0), F.lit(None).cast("bigint")
     source_side = source.select(
-        *keys, one.alias("s"), zero.alias("l"), *_hash_columns("s", "print"), *_hash_columns("l", null)
+        *keys,
+        one.alias("source_rows"),
+        zero.alias("lake_rows"),
+        *_hash_columns("source", FINGERPRINT),
+        *_hash_columns("lake", null),
     )
-    source_side = source_side.withColumns({DELETED: F.lit(None).cast("boolean"), SEEN: F.lit(True)})
+    source_side = source_side.withColumns({DELETED: F.lit(None).cast("boolean"), VISIBLE: F.lit(True)})
     lake_side = lake.select(
         *keys,
-        zero.alias("s"),
-        one.alias("l"),
-        *_hash_columns("s", null),
-        *_hash_columns("l", "print"),
+        zero.alias("source_rows"),
+        one.alias("lake_rows"),
+        *_hash_columns("source", null),
+        *_hash_columns("lake", FINGERPRINT),
         DELETED,
-        SEEN,
+        VISIBLE,
     )
     grouped = (source_side.unionByName(lake_side).groupBy(*keys)).agg(
-        F.sum("s").alias("s"),
-        F.sum("l").alias("l"),
+        F.sum("source_rows").alias("source_rows"),
+        F.sum("lake_rows").alias("lake_rows"),
         # Separate columns instead of structs: Spark aggregates numbers with a hash table, but structs with a sort.
-        *(F.max(name).alias(name) for name in ("s0", "s1", "l0", "l1")),
+        *(F.max(name).alias(name) for name in ("source_h0", "source_h1", "lake_h0", "lake_h1")),
         F.coalesce(F.bool_and(DELETED), F.lit(True)).alias(DELETED),
-        F.bool_and(SEEN).alias(SEEN),
+        F.bool_and(VISIBLE).alias(VISIBLE),
     )
     return grouped.select(*keys, _case().alias(CASE))
 
 
 def _hash_columns(side: str, of: str | SparkColumn) -> list[SparkColumn]:
     """Return the two hash columns of a side, NULL for the other side's rows."""
-    return [(F.col(of).getField(f"h{n}") if isinstance(of, str) else of).alias(f"{side}{n}") for n in range(2)]
+    return [(F.col(of).getField(f"h{n}") if isinstance(of, str) else of).alias(f"{side}_h{n}") for n in range(2)]
 
 
 def _case() -> SparkColumn:
@@ -85,13 +92,13 @@ def _case() -> SparkColumn:
     `doubled`: a side has more than one row. `changed`: the lake's row is newer than the point, so that it cannot be
     compared with the source's row. `nowhere`: the lake's row is deleted, and the source has no row.
     """
-    in_source, in_lake = F.col("s") > 0, ~F.col(DELETED)
+    in_source, in_lake = F.col("source_rows") > 0, ~F.col(DELETED)
     return (
-        F.when((F.col("s") > 1) | (F.col("l") > 1), "doubled")
-        .when(~F.col(SEEN), CHANGED)
+        F.when((F.col("source_rows") > 1) | (F.col("lake_rows") > 1), "doubled")
+        .when(~F.col(VISIBLE), CHANGED)
         .when(in_source & ~in_lake, "missing")
         .when(~in_source & in_lake, "extra")
         .when(~in_source, "nowhere")
-        .when((F.col("s0") == F.col("l0")) & (F.col("s1") == F.col("l1")), "equal")
+        .when((F.col("source_h0") == F.col("lake_h0")) & (F.col("source_h1") == F.col("lake_h1")), "equal")
         .otherwise("different")
     )

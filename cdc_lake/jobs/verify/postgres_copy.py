@@ -130,7 +130,7 @@ def _copied(table: SourceTable, statement: sql.Composed) -> Iterator[bytes]:
 
     A second thread reads from the server, so that reading and parsing overlap.
     """
-    with _explained(table), closing(connect(table.access)) as connection, connection.cursor() as cursor:
+    with _source_errors(table), closing(connect(table.access)) as connection, connection.cursor() as cursor:
         cursor.execute("begin isolation level repeatable read read only")
         cursor.execute("set transaction snapshot %s", (table.snapshot_id,))
         chunks = _Chunks()
@@ -195,7 +195,7 @@ class _Chunks:
 
 
 @contextmanager
-def _explained(table: SourceTable) -> Iterator[None]:
+def _source_errors(table: SourceTable) -> Iterator[None]:
     try:
         yield
     except psycopg2.Error as error:

@@ -9,7 +9,7 @@ from cdc_lake.contract.source.visibility import XIDS, Point
 from cdc_lake.contract.table.event_order import INCREMENTAL_POSITION, ORDER_COLUMN
 
 
-def seen_by(point: Point) -> SparkColumn:
+def visible_at(point: Point) -> SparkColumn:
     """Return Point.sees() as an expression over ORDER_COLUMN, `__lsn` and `__txid`; it is never NULL."""
     epoch = F.substring(ORDER_COLUMN, 1, 6).cast("int")
     streamed = F.substring(ORDER_COLUMN, 8, 1) == "1"

@@ -93,7 +93,7 @@ def selected_column(alias: str, column: Column) -> SelectedColumn:
 def to_lake_type(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn:
     """Convert the text from selected_column() to the lake's type.
 
-    Returns NULL for a value that the rules make NULL or send to the dead letters (is_refused()).
+    Returns NULL for a value that the rules make NULL or send to the dead letters (is_rejected()).
     """
     if column.type.endswith("[]"):
         return text
@@ -110,7 +110,7 @@ def to_lake_type(column: Column, text: SparkColumn, rules: ValueRules) -> SparkC
             return text.cast(column.lake_type)
 
 
-def is_refused(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn | None:
+def is_rejected(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn | None:
     """Return whether the rules send a value to the dead letters; None for a type without such values.
 
     Such a value is not equal to a NULL in the lake.

@@ -235,12 +235,12 @@ def test_keys_with_records_in_the_topic_are_pending_and_all_others_are_compared(
 
 
 def test_the_plan_does_not_contain_the_password(verified_table: VerifiedTable) -> None:
-    from cdc_lake.jobs.verify import compared_rows
+    from cdc_lake.jobs.verify import source_rows
 
     filled(verified_table, 5)
     with verified_table.point() as point:
         spec = verified_table.spec(point)
-        rows = compared_rows.source_rows(verified_table.lake.engines.spark, spec)
+        rows = source_rows.source_rows(verified_table.lake.engines.spark, spec)
         plan = rows._jdf.queryExecution().toString() + rows._jdf.queryExecution().logical().treeString()
         assert rows.count() == 5
     assert "CopyReader" in plan

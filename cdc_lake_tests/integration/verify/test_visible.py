@@ -6,7 +6,7 @@ from itertools import product
 
 from cdc_lake.contract.source.visibility import XIDS, Point
 from cdc_lake.contract.table.event_order import NO_LSN, Position
-from cdc_lake.jobs.verify.snapshot_visibility import seen_by
+from cdc_lake.jobs.verify.snapshot_visibility import visible_at
 from cdc_lake_tests.integration.verify.conftest import NewTable
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
@@ -34,6 +34,8 @@ def test_the_spark_expression_equals_the_python_rule(verified_tables: NewTable, 
         "number int, __order string, __lsn bigint, __txid bigint",
     )
     for point in POINTS:
-        found = {row["number"]: row["seen"] for row in rows.select("number", seen_by(point).alias("seen")).collect()}
+        found = {
+            row["number"]: row["visible"] for row in rows.select("number", visible_at(point).alias("visible")).collect()
+        }
         assert found == {number: point.sees(place, xid) for number, (place, xid) in enumerate(cases)}
     count_trials("changes that both forms of the visibility rule agree on", len(cases) * len(POINTS))

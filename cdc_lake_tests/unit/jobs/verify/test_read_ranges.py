@@ -15,7 +15,7 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest, Span
 from cdc_lake.jobs.verify import LakeState
 from cdc_lake.jobs.verify.changed_keys import manifests_after
-from cdc_lake.jobs.verify.compared_rows import page_ranges
+from cdc_lake.jobs.verify.source_rows import page_ranges
 from cdc_lake_tests.helpers.memory_store import MemoryLocation, MemoryStore
 
 
