@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cdc_lake.contract.source.topic_records import fingerprint_number
-from cdc_lake.jobs.adoption.listing import Sink
+from cdc_lake.jobs.adoption.sink import Sink
 
 Record = tuple[int, bytes]
 """Offset and value."""

@@ -19,9 +19,10 @@ from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.sinks import sink_lines
 from cdc_lake.contract.source.topic_records import CommittedRecords, TopicReader, fingerprint_text
 from cdc_lake.jobs.adoption import adoption_watermark
-from cdc_lake.jobs.adoption.line_offsets import Adoptable, Gap, PlacedObject, adoptable, place_lines
-from cdc_lake.jobs.adoption.listing import Listed, Sink, earlier, unadopted
-from cdc_lake.jobs.adoption.recreated_topic import require_own_prefix
+from cdc_lake.jobs.adoption.line_offsets import Adoptable, Gap, ObjectLines, adoptable, assign_offsets
+from cdc_lake.jobs.adoption.listing import Listed, earlier_objects, unadopted_objects
+from cdc_lake.jobs.adoption.recreated_topic import require_unused_prefix
+from cdc_lake.jobs.adoption.sink import Sink
 from cdc_lake.jobs.landing import land, pending_offsets
 from cdc_lake.jobs.landing.land import LandReport
 from cdc_lake.jobs.landing.land_spec import LandSpec
@@ -42,9 +43,9 @@ class AdoptSpec:
 
 @dataclass(frozen=True)
 class AdoptReport(LandReport):
-    """The result of one run; `waiting` describes what is missing in each partition with a gap."""
+    """The result of one run; `gaps` describes what is missing in each partition with a gap."""
 
-    waiting: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
 
 
 def pending(head: Manifest | None, spec: AdoptSpec) -> tuple[Span, ...]:
@@ -63,14 +64,14 @@ def new_objects(store: ObjectStore, spec: AdoptSpec) -> list[str]:
     """
     chain = _chain(store, spec)
     head = chain.head()
-    listed = unadopted(chain, spec.sink, head, pending(head, spec))
+    listed = unadopted_objects(chain, spec.sink, head, pending(head, spec))
     return [f"{name.key} {info.etag}" for objects in listed.values() for name, info in objects]
 
 
 def run(spec: AdoptSpec, topic: TopicReader) -> AdoptReport:
     """Adopt the records that follow the end of the chain; an empty chain gets a first manifest in any case.
 
-    Raises what pending(), pending_offsets.require_unchanged(), place_lines(), adoptable() and Chain.append() raise,
+    Raises what pending(), pending_offsets.require_unchanged(), assign_offsets(), adoptable() and Chain.append() raise,
     ForeignObjectError, LeaseLostError, ManifestGapError if a gap leaves nothing to adopt, and OffsetsExpiredError
     for a gap that can no longer be filled, after the rest is committed. Starts over if another run appends first.
     """
@@ -79,17 +80,17 @@ def run(spec: AdoptSpec, topic: TopicReader) -> AdoptReport:
     for race in range(land.MAX_ATTEMPTS):
         head = chain.head()
         spans = pending(head, spec)
-        require_own_prefix(chain, spec.sink, head)
+        require_unused_prefix(chain, spec.sink, head)
         _require_unchanged(spec, topic, spans)
         found = _adoptable_by_partition(chain, spec, topic, head, spans)
         gaps = [each.gap for each in found.values() if each.gap is not None]
-        waiting = tuple(gap.message for gap in gaps)
+        messages = tuple(gap.message for gap in gaps)
         reached = tuple(_reached(span, found.get(span.partition)) for span in spans)
         watermark = adoption_watermark.reached_watermark(chain.store, spec.landing, head, reached)
         if all(span.first == span.next for span in reached):
             _require_no_gap(spec, gaps)
         if not pending_offsets.has_work(head, reached):
-            return AdoptReport(None, 0, 0, 0, 0, time.monotonic() - started, waiting)
+            return AdoptReport(None, 0, 0, 0, 0, time.monotonic() - started, messages)
         objects = tuple(item for each in found.values() for item in each.objects)
         compared = tuple(_with_last(topic, span, objects) for span in reached)
         try:
@@ -100,7 +101,7 @@ def run(spec: AdoptSpec, topic: TopicReader) -> AdoptReport:
             continue
         _require_none_expired(spec, gaps, f"manifest {manifest.number} contains the records that could be adopted")
         seconds = time.monotonic() - started
-        return AdoptReport(manifest.number, manifest.records, len(objects), manifest.size, 0, seconds, waiting)
+        return AdoptReport(manifest.number, manifest.records, len(objects), manifest.size, 0, seconds, messages)
     raise AssertionError("unreachable: the last race raises")
 
 
@@ -139,7 +140,7 @@ def _adoptable_by_partition(
     chain: Chain, spec: AdoptSpec, topic: TopicReader, head: Manifest | None, spans: Sequence[Span]
 ) -> dict[int, Adoptable]:
     """Return the adoptable records by partition; partitions without new records are left out."""
-    listed = unadopted(chain, spec.sink, head, spans)
+    listed = unadopted_objects(chain, spec.sink, head, spans)
     found = {}
     for span in spans:
         if span.partition not in listed:
@@ -148,22 +149,22 @@ def _adoptable_by_partition(
         if spec.sink.ordered:
             objects = objects[: spec.objects_per_run]
         committed = CommittedRecords(topic, span.partition, span.next)
-        placed = _placed(chain.store, spec.sink, objects, span, committed)
-        result = adoptable(chain.topic, placed, span, committed)
+        lines = _object_lines(chain.store, spec.sink, objects, span, committed)
+        result = adoptable(chain.topic, lines, span, committed)
         stopped = result.gap is not None or result.next == span.first
-        if stopped and (before := earlier(chain, spec.sink, span)):
-            placed = [*_placed(chain.store, spec.sink, before, span, committed), *placed]
-            result = adoptable(chain.topic, placed, span, committed)
+        if stopped and (before := earlier_objects(chain, spec.sink, span)):
+            lines = [*_object_lines(chain.store, spec.sink, before, span, committed), *lines]
+            result = adoptable(chain.topic, lines, span, committed)
         found[span.partition] = result
     return found
 
 
-def _placed(
+def _object_lines(
     store: ObjectStore, sink: Sink, objects: Sequence[Listed], span: Span, committed: CommittedRecords
-) -> list[PlacedObject]:
+) -> list[ObjectLines]:
     """Return the objects whose lines have known offsets; the records of the other objects count as a gap."""
 
-    def lines(listed: Listed) -> list[sink_lines.Line]:
+    def read_lines(listed: Listed) -> list[sink_lines.Line]:
         name, _ = listed
         stored = store.get(name.key)
         if stored is None:
@@ -175,9 +176,9 @@ def _placed(
         return sink_lines.lines(stored.body, name.key, sink.framing, name.gzip)
 
     with ThreadPoolExecutor(_READERS) as readers:
-        read = list(readers.map(lines, objects))
+        read = list(readers.map(read_lines, objects))
     found = (
-        place_lines(name, info, sink.framing, each, span, committed)
+        assign_offsets(name, info, sink.framing, each, span, committed)
         for (name, info), each in zip(objects, read, strict=True)
     )
     return [each for each in found if each is not None]

@@ -16,7 +16,7 @@ from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.landing.land_spec import LandSpec
 
-_MAX_NOTED = 200
+_MAX_STORED = 200
 
 
 class _WatermarkAtEnds(BaseModel):
@@ -26,7 +26,7 @@ class _WatermarkAtEnds(BaseModel):
     watermark: Watermark
 
 
-class _Note(BaseModel):
+class _StoredWatermarks(BaseModel):
     """The stored watermarks; they are valid for this topic id and epoch only."""
 
     model_config = ConfigDict(frozen=True)
@@ -39,30 +39,30 @@ class _Note(BaseModel):
 def reached_watermark(
     store: ObjectStore, spec: LandSpec, head: Manifest | None, reached: Sequence[Span]
 ) -> Watermark | None:
-    """Return the newest watermark whose ends are adopted at `reached`; None if there is none, or `head` has it already.
+    """Return the newest watermark whose ends are adopted at `reached`; None without one, or if `head` has it already.
 
     Also stores the watermark and the ends of this run, for later runs.
     """
     key = object_names.stage_state_key(spec.pipeline, "adoption", spec.topic)
-    seen = _with_own(_noted(store, key, spec), spec)
+    seen = _with_own(_stored(store, key, spec), spec)
     next_offsets = {span.partition: span.next for span in reached}
     done = [each for each in seen if all(next_offsets.get(partition, 0) >= end for partition, end in each.ends.items())]
     newest = max((each.watermark for each in done), key=lambda each: each.lsn, default=None)
     kept = [each for each in seen if newest is None or each.watermark.lsn >= newest.lsn]
-    if len(kept) > _MAX_NOTED:  # a long backlog: drop every second one, and keep the newest
+    if len(kept) > _MAX_STORED:  # a long backlog: drop every second one, and keep the newest
         kept = [*kept[:-1:2], kept[-1]]
-    note = _Note(topic_id=spec.topic_id, epoch=spec.epoch, seen=tuple(kept))
-    stage_state.write(store, key, note.model_dump(mode="json"))
+    stored = _StoredWatermarks(topic_id=spec.topic_id, epoch=spec.epoch, seen=tuple(kept))
+    stage_state.write(store, key, stored.model_dump(mode="json"))
     before = None if head is None else head.watermark
     return None if newest is None or (before is not None and newest.lsn <= before.lsn) else newest
 
 
-def _noted(store: ObjectStore, key: str, spec: LandSpec) -> tuple[_WatermarkAtEnds, ...]:
+def _stored(store: ObjectStore, key: str, spec: LandSpec) -> tuple[_WatermarkAtEnds, ...]:
     try:
-        note = _Note.model_validate(stage_state.read(store, key))
+        stored = _StoredWatermarks.model_validate(stage_state.read(store, key))
     except ValidationError:  # missing or damaged: previous watermarks are not known
         return ()
-    return note.seen if (note.topic_id, note.epoch) == (spec.topic_id, spec.epoch) else ()
+    return stored.seen if (stored.topic_id, stored.epoch) == (spec.topic_id, spec.epoch) else ()
 
 
 def _with_own(seen: tuple[_WatermarkAtEnds, ...], spec: LandSpec) -> tuple[_WatermarkAtEnds, ...]:

@@ -7,7 +7,7 @@ other offsets are counted from there, and each line must equal the topic's recor
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,8 +22,8 @@ from cdc_lake.jobs.landing.raw_writer import consecutive_runs
 
 
 @dataclass(frozen=True)
-class PlacedObject:
-    """An object with the offsets of its lines from line `skip` on; later lines are left to a later run."""
+class ObjectLines:
+    """The lines of an object from line `skip` on, with their offsets; later lines are left to a later run."""
 
     name: SinkName
     info: ObjectInfo
@@ -34,7 +34,7 @@ class PlacedObject:
     values: Sequence[bytes]
 
     def part(self, first_line: int, count: int) -> LandedObject:
-        """Return the manifest's entry for `count` placed lines."""
+        """Return the manifest's entry for `count` of these lines."""
         offsets = self.offsets[first_line : first_line + count]
         values = list(self.values[first_line : first_line + count])
         return LandedObject(
@@ -68,9 +68,9 @@ class Adoptable:
     gap: Gap | None
 
 
-def place_lines(
+def assign_offsets(
     name: SinkName, info: ObjectInfo, framing: Framing, lines: Sequence[Line], span: Span, committed: CommittedRecords
-) -> PlacedObject | None:
+) -> ObjectLines | None:
     """Assign offsets to an object's lines; return None if some of the records have expired in the topic.
 
     Raises ObjectDamagedError for envelopes whose offsets do not increase, ObjectConflictError for a name that does not
@@ -84,7 +84,7 @@ def place_lines(
                 f"Cannot adopt object {name.key}: its offsets do not increase, so it is damaged. Nothing was adopted. "
                 "Restore it, or move it to another prefix."
             )
-        return PlacedObject(name, info, framing, len(values), 0, enveloped, values)
+        return ObjectLines(name, info, framing, len(values), 0, enveloped, values)
     if name.is_last_offset:
         in_topic = committed.between(span.first, name.offset + 1)
         if in_topic is None:
@@ -92,31 +92,29 @@ def place_lines(
         _require_named_offset(name, in_topic[-1:], name.offset)
         skip = max(0, len(values) - len(in_topic))  # earlier lines were adopted from another object
         offsets = in_topic[len(in_topic) - (len(values) - skip) :]
-        return _require_same_records(
-            PlacedObject(name, info, framing, len(values), skip, offsets, values[skip:]), committed
-        )
+        found = ObjectLines(name, info, framing, len(values), skip, offsets, values[skip:])
+        return _require_same_records(found, committed)
     in_topic = committed.between(name.offset, span.next)
     if in_topic is None:
         return None
     _require_named_offset(name, in_topic[:1], name.offset)
     offsets = in_topic[: len(values)]
-    return _require_same_records(
-        PlacedObject(name, info, framing, len(values), 0, offsets, values[: len(offsets)]), committed
-    )
+    found = ObjectLines(name, info, framing, len(values), 0, offsets, values[: len(offsets)])
+    return _require_same_records(found, committed)
 
 
-def _require_same_records(placed: PlacedObject, committed: CommittedRecords) -> PlacedObject:
-    """Return `placed`. Raises ObjectConflictError if a line differs from the topic's record at the line's offset."""
-    for number, (offset, value) in enumerate(zip(placed.offsets, placed.values, strict=True), placed.skip + 1):
+def _require_same_records(found: ObjectLines, committed: CommittedRecords) -> ObjectLines:
+    """Return `found`. Raises ObjectConflictError if a line differs from the topic's record at the line's offset."""
+    for number, (offset, value) in enumerate(zip(found.offsets, found.values, strict=True), found.skip + 1):
         if not committed.has(offset, value):
             raise ObjectConflictError(
-                f"Cannot adopt object {placed.name.key}: its line {number} is not the record that topic "
-                f"{placed.name.topic}, partition {placed.name.partition}, has at offset {offset}. The object "
+                f"Cannot adopt object {found.name.key}: its line {number} is not the record that topic "
+                f"{found.name.topic}, partition {found.name.partition}, has at offset {offset}. The object "
                 "comes from another topic with that name, or its sink connector omits records (errors.tolerance, a "
                 "filter), changes them, or reads uncommitted records (consumer.override.isolation.level). Nothing was "
                 "adopted. Correct the connector, and move the object to another prefix."
             )
-    return placed
+    return found
 
 
 def _require_named_offset(name: SinkName, found: Sequence[int], offset: int) -> None:
@@ -129,44 +127,42 @@ def _require_named_offset(name: SinkName, found: Sequence[int], offset: int) -> 
         )
 
 
-def adoptable(topic: str, placed: Sequence[PlacedObject], span: Span, committed: CommittedRecords) -> Adoptable:
+def adoptable(topic: str, objects: Sequence[ObjectLines], span: Span, committed: CommittedRecords) -> Adoptable:
     """Return the records from the span's start up to the first missing one.
 
     Lines with the same offset are one record. Raises ObjectConflictError if their values differ.
     """
-    lines_by_offset = _lines_by_offset(placed, span)
+    lines_by_offset = _lines_by_offset(objects, span)
     taken: list[tuple[int, int]] = []
     next_offset = span.first
     for offset in sorted(lines_by_offset):
         missing = committed.between(next_offset, offset) if offset > next_offset else ()
         if missing is None or missing:
-            name = placed[lines_by_offset[offset][0]].name
+            name = objects[lines_by_offset[offset][0]].name
             next_offset = missing[0] if missing else next_offset
-            return Adoptable(
-                _entries(placed, taken), next_offset, _gap(topic, span, f"{next_offset} to {offset - 1}", missing, name)
-            )
+            gap = _gap(topic, span, f"{next_offset} to {offset - 1}", missing, name)
+            return Adoptable(_entries(objects, taken), next_offset, gap)
         taken.append(lines_by_offset[offset])
         next_offset = offset + 1
     rest = committed.between(next_offset, span.next)
     if rest is None:
-        return Adoptable(
-            _entries(placed, taken), next_offset, _gap(topic, span, f"{next_offset} to {span.next - 1}", None)
-        )
+        gap = _gap(topic, span, f"{next_offset} to {span.next - 1}", None)
+        return Adoptable(_entries(objects, taken), next_offset, gap)
     # Later records of the topic are not written yet; transaction markers are not records.
-    return Adoptable(_entries(placed, taken), rest[0] if rest else span.next, None)
+    return Adoptable(_entries(objects, taken), rest[0] if rest else span.next, None)
 
 
-def _lines_by_offset(placed: Sequence[PlacedObject], span: Span) -> dict[int, tuple[int, int]]:
-    """Return for each offset the first object that has it, and the index of its placed line."""
+def _lines_by_offset(objects: Sequence[ObjectLines], span: Span) -> dict[int, tuple[int, int]]:
+    """Return for each offset the first object that has it, and the index of its line."""
     lines_by_offset: dict[int, tuple[int, int]] = {}
-    for number, each in enumerate(placed):
+    for number, each in enumerate(objects):
         for line, offset in enumerate(each.offsets):
             if not span.first <= offset < span.next:
                 continue
             before, line_before = lines_by_offset.setdefault(offset, (number, line))
-            if placed[before].values[line_before] != each.values[line]:
+            if objects[before].values[line_before] != each.values[line]:
                 raise ObjectConflictError(
-                    f"Cannot adopt objects {placed[before].name.key} and {each.name.key}: they have different records "
+                    f"Cannot adopt objects {objects[before].name.key} and {each.name.key}: they have different records "
                     f"at offset {offset} of partition {span.partition}. One comes from another topic of that name, or "
                     "the connector's converter was changed in between. Nothing was adopted. Move one of them to "
                     "another prefix."
@@ -174,17 +170,17 @@ def _lines_by_offset(placed: Sequence[PlacedObject], span: Span) -> dict[int, tu
     return lines_by_offset
 
 
-def _entries(placed: Sequence[PlacedObject], taken: Iterable[tuple[int, int]]) -> tuple[LandedObject, ...]:
+def _entries(objects: Sequence[ObjectLines], taken: Iterable[tuple[int, int]]) -> tuple[LandedObject, ...]:
     """Return an entry for each run of consecutive lines of one object."""
     lines: dict[int, list[int]] = {}
     for number, line in taken:
         lines.setdefault(number, []).append(line)
-    entries = [placed[number].part(*run) for number, line_numbers in lines.items() for run in _rows(line_numbers)]
+    entries = [
+        objects[number].part(*run)
+        for number, line_numbers in lines.items()
+        for run in consecutive_runs(sorted(line_numbers))
+    ]
     return tuple(sorted(entries, key=lambda item: item.first))
-
-
-def _rows(lines: Sequence[int]) -> Iterator[tuple[int, int]]:
-    return consecutive_runs(sorted(lines))
 
 
 def _gap(topic: str, span: Span, offsets: str, missing: Sequence[int] | None, later: SinkName | None = None) -> Gap:

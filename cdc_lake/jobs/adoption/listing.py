@@ -3,65 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import nlargest
 from math import inf
 
-from cdc_lake.contract.errors import ContractError, ForeignObjectError
+from cdc_lake.contract.errors import ForeignObjectError
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import LandedObject, Manifest, Span
 from cdc_lake.contract.objects.store import ObjectInfo
 from cdc_lake.contract.sinks import sink_names
-from cdc_lake.contract.sinks.sink_lines import Framing
 from cdc_lake.contract.sinks.sink_names import Layout, SinkName
+from cdc_lake.jobs.adoption.sink import Sink
 
 _MANIFESTS_SEARCHED = 50
 _EARLIER_OBJECTS = 50
 _NAMED_BY_FIRST: tuple[Layout, ...] = ("confluent", "aiven")
-_ENVELOPES: Mapping[Layout, Framing] = {
-    "lenses": "lenses_envelope",
-    "lenses_by_field": "lenses_envelope",
-    "aiven": "aiven_envelope",
-}
-
-
-@dataclass(frozen=True)
-class Sink:
-    """Where and in which format a sink connector writes one topic.
-
-    Raises ContractError for an envelope that the vendor does not support, and for a layout by fields without one.
-    """
-
-    layout: Layout
-    prefix: str
-    envelope: bool = False
-
-    def __post_init__(self) -> None:
-        if self.envelope and self.layout not in _ENVELOPES:
-            raise ContractError(f"a {self.layout} sink writes no envelope with offsets; leave envelope out")
-        if self.layout == "lenses_by_field" and not self.envelope:
-            raise ContractError(
-                "objects of a sink that partitions by fields have interleaved offsets, and their names contain only "
-                "the last one. Write an envelope (PROPERTIES ('store.envelope'=true) in the KCQL) and set envelope: "
-                "true, or use the layout lenses, without partitioning"
-            )
-
-    @property
-    def framing(self) -> Framing:
-        """The format of a line."""
-        return _ENVELOPES[self.layout] if self.envelope else "value"
-
-    @property
-    def ordered(self) -> bool:
-        """Whether a partition's objects do not overlap, except for records that the connector writes again."""
-        return self.layout != "lenses_by_field"
 
 
 Listed = tuple[SinkName, ObjectInfo]
 Adopted = Mapping[int, tuple[SinkName, LandedObject]]
 
 
-def unadopted(chain: Chain, sink: Sink, head: Manifest | None, spans: Sequence[Span]) -> dict[int, list[Listed]]:
+def unadopted_objects(
+    chain: Chain, sink: Sink, head: Manifest | None, spans: Sequence[Span]
+) -> dict[int, list[Listed]]:
     """Return the objects that can contain records of the spans, by partition, ordered by the offsets in their names.
 
     Raises ForeignObjectError for an object that the sink did not write, and for a partition that the topic lacks.
@@ -80,7 +44,7 @@ def unadopted(chain: Chain, sink: Sink, head: Manifest | None, spans: Sequence[S
         if name.partition in wanted:
             found[name.partition].append((name, info))
     return {
-        partition: _needed(sink, sorted(objects, key=_place), wanted[partition], adopted.get(partition))
+        partition: _needed(sink, sorted(objects, key=_offset_and_key), wanted[partition], adopted.get(partition))
         for partition, objects in found.items()
     }
 
@@ -124,7 +88,7 @@ def _scan(chain: Chain, sink: Sink, wanted: Mapping[int, Span], adopted: Adopted
                 yield name, info
 
 
-def earlier(chain: Chain, sink: Sink, span: Span) -> list[Listed]:
+def earlier_objects(chain: Chain, sink: Sink, span: Span) -> list[Listed]:
     """Return the most recently written objects that start before the span, for layouts named by the first offset only.
 
     Such an object can contain records of the span although a later object was adopted: a sink connector that restarts
@@ -139,7 +103,7 @@ def earlier(chain: Chain, sink: Sink, span: Span) -> list[Listed]:
         for each in listed
         if (each[0].topic, each[0].partition) == (chain.topic, span.partition) and each[0].offset < span.first
     )
-    return sorted(nlargest(_EARLIER_OBJECTS, before, key=lambda each: each[1].modified), key=_place)
+    return sorted(nlargest(_EARLIER_OBJECTS, before, key=lambda each: each[1].modified), key=_offset_and_key)
 
 
 def _needed(
@@ -164,5 +128,5 @@ def _is_whole(listed: Listed, item: LandedObject) -> bool:
     return whole and (name.key, info.etag) == (item.key, item.etag)
 
 
-def _place(listed: Listed) -> tuple[int, str]:
+def _offset_and_key(listed: Listed) -> tuple[int, str]:
     return listed[0].offset, listed[0].key

@@ -107,9 +107,9 @@ def _changes(landings: Sequence[LandResult]) -> dict[str, str | int | float]:
     names = ("records", "objects", "bytes", "dead_letters", "seconds")
     sums = {name: sum(getattr(report, name) for report in reports) for name in names}
     found: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED, **sums}
-    waiting = [each for report in reports if isinstance(report, AdoptReport) for each in report.waiting]
-    if waiting:
-        found["waiting"] = "; ".join(waiting)
+    gaps = [gap for report in reports if isinstance(report, AdoptReport) for gap in report.gaps]
+    if gaps:
+        found["waiting"] = "; ".join(gaps)
     if manifests:
         which = f"manifest {manifests[0]}" if len(manifests) == 1 else f"manifests {manifests[0]} to {manifests[-1]}"
         found["changes"] = f"{which}: {sums['records']} records in {sums['objects']} objects"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import dagster as dg
 
 from cdc_lake.contract.errors import ContractError, EpochUnopenedError, ForeignObjectError, TopicRecreatedError
-from cdc_lake.jobs.adoption.listing import Sink
+from cdc_lake.jobs.adoption.sink import Sink
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.pipeline import lake_commit, table_progress
 from cdc_lake.pipeline.automation.run_requests import Pending

@@ -16,7 +16,7 @@ from cdc_lake.contract.sinks import sink_names
 from cdc_lake.contract.source.topic_records import fingerprint_number
 from cdc_lake.jobs.adoption import adopt
 from cdc_lake.jobs.adoption.adopt import AdoptSpec
-from cdc_lake.jobs.adoption.listing import Sink
+from cdc_lake.jobs.adoption.sink import Sink
 from cdc_lake.jobs.landing import land as landing
 from cdc_lake.jobs.landing import pending_offsets
 from cdc_lake.jobs.landing.land import LandReport

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.parquet_file import Compression
 from cdc_lake.contract.sinks.sink_names import Layout
-from cdc_lake.jobs.adoption.listing import Sink
+from cdc_lake.jobs.adoption.sink import Sink
 from cdc_lake.jobs.landing.raw_formats import LandingFormat, StreamFormat
 from cdc_lake.pipeline.spec.field_types import Count, Identifier, Identifiers, matching
 from cdc_lake.yaml_model import YamlModel, field_error

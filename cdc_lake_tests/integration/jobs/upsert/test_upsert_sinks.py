@@ -11,7 +11,7 @@ import pytest
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.jobs.adoption import adopt
 from cdc_lake.jobs.adoption.adopt import AdoptReport, AdoptSpec
-from cdc_lake.jobs.adoption.listing import Sink
+from cdc_lake.jobs.adoption.sink import Sink
 from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake_tests.helpers.sink_objects import (
     AIVEN,
@@ -125,7 +125,7 @@ def test_objects_partitioned_by_field_are_applied_up_to_the_first_gap(new_table:
     write(table, sink, everything[0::2], "customer_id=ALFKI/order_id=1")
     report = adopted(table, sink, found)
     assert report.records == 1
-    assert report.waiting
+    assert report.gaps
     table.upsert()
     assert applied(table) == {0: 0}
     write(table, sink, everything[1::2], "customer_id=ANATR/order_id=2")

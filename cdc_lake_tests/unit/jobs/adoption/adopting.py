@@ -14,7 +14,7 @@ from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.adoption import adopt
 from cdc_lake.jobs.adoption.adopt import AdoptReport, AdoptSpec
-from cdc_lake.jobs.adoption.listing import Sink
+from cdc_lake.jobs.adoption.sink import Sink
 from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake_tests.helpers.memory_store import MemoryLocation, MemoryStore
 from cdc_lake_tests.helpers.sink_objects import EVERY, ORDERED, Record, TopicInMemory, named, written

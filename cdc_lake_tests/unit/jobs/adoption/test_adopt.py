@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from cdc_lake.contract.errors import ManifestGapError, TopicRecreatedError
 from cdc_lake.contract.objects.manifest import Manifest, Span
 from cdc_lake.contract.table.event_order import Watermark
-from cdc_lake.jobs.adoption.listing import Sink
+from cdc_lake.jobs.adoption.sink import Sink
 from cdc_lake.jobs.landing import land
 from cdc_lake_tests.helpers import memory_store
 from cdc_lake_tests.helpers.sink_objects import (
@@ -31,7 +31,7 @@ def test_objects_in_order_are_adopted_up_to_the_end(sink: Sink) -> None:
     adopting.write_from(0, 6)
     adopting.write_from(7, 18)
     report = adopting.run()
-    assert (report.records, report.objects, report.waiting) == (16, 2, ())
+    assert (report.records, report.objects, report.gaps) == (16, 2, ())
     assert adopting.adopted() == adopting.all()
     head = adopting.chain.head()
     assert head is not None
@@ -71,14 +71,14 @@ def test_late_objects_hold_back_later_records(sink: Sink) -> None:
     adopting.write_from(8, 12)
     report = adopting.run()
     assert (report.records, adopting.next) == (4, 5)
-    assert report.waiting == (
+    assert report.gaps == (
         f"topic {TOPIC}, partition 0: 3 records are in no object (offsets 5 to 7), though "
         f"{named(sink, TOPIC, 0, adopting.topic.some(8, 12))} contains later ones",
     )
     with pytest.raises(ManifestGapError, match=r"in no object \(offsets 5 to 7\).*remove landing.sink from"):
         adopting.run()
     adopting.write_from(5, 7)
-    assert adopting.run().waiting == ()
+    assert adopting.run().gaps == ()
     adopting.write_from(13, 18)
     adopting.run()
     assert adopting.adopted() == adopting.all()
@@ -133,7 +133,7 @@ def test_records_of_several_field_folders_are_merged() -> None:
     adopting.write(everything[1:12:3], folder="customer_id=ANATR/order_id=2")
     report = adopting.run()
     assert [offset for offset, _ in adopting.adopted()] == [0, 1]
-    assert "1 record is in no object (offset 2)" in report.waiting[0]
+    assert "1 record is in no object (offset 2)" in report.gaps[0]
     assert adopting.run().manifest is None  # no error: the connector still buffers the records of that order
     adopting.write(everything[2:12:3], folder="customer_id=ANTON/order_id=3")
     adopting.run()

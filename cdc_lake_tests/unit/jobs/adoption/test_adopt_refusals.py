@@ -12,7 +12,7 @@ from cdc_lake.contract.errors import (
     OffsetsExpiredError,
     TopicRecreatedError,
 )
-from cdc_lake.jobs.adoption.listing import Sink
+from cdc_lake.jobs.adoption.sink import Sink
 from cdc_lake_tests.helpers.sink_objects import (
     AIVEN,
     BY_FIELD,
