@@ -35,7 +35,7 @@ from cdc_lake.contract.table.event_order import Position
 from cdc_lake.contract.table.timeline import CHECKPOINT_KEY, Checkpoint, last_commit
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
-from cdc_lake.jobs.hudi.writer import with_key_column
+from cdc_lake.jobs.hudi.key_column import with_key_column
 from cdc_lake.jobs.verify import LakeState, SourceAccess, SourceTable, VerifyReport, VerifySpec
 from cdc_lake_tests.helpers.local_stack import source_postgres
 from infra.artifacts.spark_classes import java_options

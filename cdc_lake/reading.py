@@ -21,7 +21,7 @@ from cdc_lake import profile
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.table import history
-from cdc_lake.jobs.hudi.writer import lake_columns
+from cdc_lake.jobs.hudi.key_column import lake_columns
 from cdc_lake.pipeline import loading
 from cdc_lake.pipeline.bucket_location import location
 from resources.spark.local import LocalSpark

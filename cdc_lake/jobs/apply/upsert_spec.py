@@ -14,7 +14,9 @@ from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore, S3Location
 from cdc_lake.contract.schema.value_rules import STRICT, ValueRules
 from cdc_lake.contract.table import lease
-from cdc_lake.jobs.hudi.writer import HudiTable, TableType, lake_columns
+from cdc_lake.jobs.hudi.key_column import lake_columns
+from cdc_lake.jobs.hudi.table_options import TableType
+from cdc_lake.jobs.hudi.writer import HudiTable
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Write a Hudi table: the options, the key column, and the checkpoint in the commit.
+"""Write a Hudi table, with the checkpoint in the commit, and run its table services.
 
 A change of a merge-on-read table goes to a log file beside the base file with its row, until a compaction merges both.
 """
@@ -10,27 +10,21 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.resources import files
-from threading import Lock
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import ensure_callback_server_started
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.table.timeline import CHECKPOINT_KEY, RAW_BYTES_KEY, Checkpoint
 from cdc_lake.jobs import store_errors
+from cdc_lake.jobs.hudi import table_options
+from cdc_lake.jobs.hudi.commit_hook import CommitHook, start_callback_server
+from cdc_lake.jobs.hudi.key_column import with_key_column
+from cdc_lake.jobs.hudi.table_options import TableType
 
 Operation = Literal["upsert", "bulk_insert", "delete", "insert_overwrite_table"]
-TableType = Literal["cow", "mor"]
-"""Copy-on-write, or merge-on-read."""
-OPTIONS = files("cdc_lake.jobs.hudi").joinpath("hudi.properties")
-"""Read as a resource of the package, because on EMR the package is in an archive."""
-_CALLBACK_SERVER = Lock()
-"""Serializes the start of py4j's callback server: two tables that write for the first time at once would start two."""
 # If all files are replaced, the new column types need not be compatible with the old ones. This option, despite its
 # name, controls Hudi's check of the compatibility; no column is dropped.
 _OVERWRITE_OPTIONS = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
@@ -41,29 +35,6 @@ _cleaned: dict[str, float] = {}
 """The time of this process's last clean of each table (time.monotonic()), by URI."""
 _FILES_MERGED = 16
 """A clustering writes files of up to this many times `small_bytes`: an upsert can still rewrite them."""
-_KEYGEN = "org.apache.hudi.keygen."
-KEY_COLUMN = "__key"
-"""The key's values as one text, Hudi's record key. Hudi's own text for several columns is the same for
-('1,b:2', '3') and ('1', '2,b:3'), and Hudi rejects an empty value."""
-# A key is unique in the table, not in a partition: a row moves when its partition column changes.
-_PARTITIONED = {
-    "hoodie.index.type": "GLOBAL_BLOOM",
-    "hoodie.bloom.index.update.partition.path": "true",
-    # Hudi releases encode a single key of the complex generator differently; only one release writes these tables.
-    "hoodie.write.complex.keygen.validation.enable": "false",
-    # Encodes a slash, an equals sign or a percent sign in a value.
-    "hoodie.datasource.write.partitionpath.urlencode": "true",
-}
-
-_TYPES: Mapping[TableType, Mapping[str, str]] = {
-    "cow": {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"},
-    # A separate job merges the log files (jobs/maintenance/compact.py); it plans a compaction for one delta commit.
-    "mor": {
-        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-        "hoodie.compact.inline": "false",
-        "hoodie.compact.inline.max.delta.commits": "1",
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -84,19 +55,7 @@ class HudiTable:
 
     def options(self) -> dict[str, str]:
         """Return the Hudi options of each write of this table."""
-        generator = "ComplexKeyGenerator" if self.partition_by else "NonpartitionedKeyGenerator"
-        return {
-            **properties(OPTIONS.read_text(encoding="utf-8")),
-            **(_PARTITIONED if self.partition_by else {}),
-            **_TYPES[self.table_type],
-            "hoodie.cleaner.hours.retained": str(self.history_hours),
-            "path": self.uri,
-            "hoodie.table.name": self.name,
-            "hoodie.datasource.write.recordkey.field": KEY_COLUMN,
-            "hoodie.datasource.write.partitionpath.field": ",".join(self.partition_by),
-            "hoodie.datasource.write.keygenerator.class": f"{_KEYGEN}{generator}",
-            "hoodie.datasource.write.hive_style_partitioning": "true",
-        }
+        return table_options.write_options(self.name, self.uri, self.partition_by, self.table_type, self.history_hours)
 
     def write(
         self,
@@ -119,8 +78,7 @@ class HudiTable:
         spark = rows.sparkSession
         jvm: Any = spark.sparkContext._jvm
         gateway: Any = spark.sparkContext._gateway
-        with _CALLBACK_SERVER:
-            ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        start_callback_server(gateway)
         started = time.monotonic()
         cleans = started >= _cleaned.get(self.uri, -math.inf) + CLEAN_SECONDS
         options = {
@@ -131,7 +89,7 @@ class HudiTable:
             CHECKPOINT_KEY: checkpoint.model_dump_json(),
             **({} if raw_bytes is None else {RAW_BYTES_KEY: str(raw_bytes)}),
         }
-        hook = _CommitHook(before_commit)
+        hook = CommitHook(before_commit)
         nothing = jvm.scala.Option.empty()
         # The hook of Spark's streaming sink: `rows.write.format("hudi")` has no hook before the commit.
         streaming = getattr(jvm.org.apache.hudi, "HoodieSparkSqlWriter$StreamingWriteParams")(
@@ -264,59 +222,3 @@ class HudiTable:
             yield client
         finally:
             client.close()
-
-
-def with_key_column(rows: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Add KEY_COLUMN to the rows: a JSON array of the key's values, distinct for distinct keys.
-
-    The values are ordered by column name, so that the order of `key` does not matter. Writing a row with NULL in a key
-    column fails.
-    """
-    kinds = dict(rows.dtypes)
-    values = [F.coalesce(_key_text(name, kinds[name]), _null_key_error(name)) for name in sorted(key)]
-    return rows.withColumn(KEY_COLUMN, F.to_json(F.array(*values)))
-
-
-def _key_text(name: str, kind: str) -> SparkColumn:
-    if kind == "binary":
-        return F.hex(name)
-    if kind in {"float", "double"}:
-        return (F.col(name) + F.lit(0.0)).cast("string")  # PostgreSQL treats -0.0 and 0.0 as the same key
-    return F.col(name).cast("string")
-
-
-def _null_key_error(name: str) -> SparkColumn:
-    return F.raise_error(F.lit(f"the key column {name} is NULL: nothing was written")).cast("string")
-
-
-def lake_columns(rows: DataFrame) -> list[str]:
-    """Return the lake's columns of a stored table in order, without those of Hudi and of the writer."""
-    return [name for name in rows.columns if name != KEY_COLUMN and not name.startswith("_hoodie_")]
-
-
-class _CommitHook:
-    """A Java BiConsumer that calls a Python function; it stores and raises the exception, so that the commit fails."""
-
-    class Java:
-        """The interfaces for py4j."""
-
-        implements: ClassVar[list[str]] = ["java.util.function.BiConsumer"]
-
-    def __init__(self, act: Callable[[], None]) -> None:
-        self._act = act
-        self.raised: Exception | None = None
-
-    def accept(self, _table: object, _commit: object) -> None:
-        """Call the hook; Hudi passes the table's client and the commit's metadata."""
-        try:
-            self._act()
-        except Exception as error:
-            self.raised = error
-            raise
-
-
-def properties(text: str) -> Mapping[str, str]:
-    """Parse a properties file that has only `key=value` lines and `#` comments."""
-    lines = (line.strip() for line in text.splitlines())
-    pairs = (line.split("=", 1) for line in lines if line and not line.startswith("#"))
-    return {name.strip(): value.strip() for name, value in pairs}

@@ -21,7 +21,7 @@ from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.hudi import recovery
-from cdc_lake.jobs.hudi.writer import lake_columns
+from cdc_lake.jobs.hudi.key_column import lake_columns
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from cdc_lake.jobs.hudi.writer import TableType
+from cdc_lake.jobs.hudi.table_options import TableType
 from cdc_lake_tests.faults.jobs.paused_writer import pause_writer
 from cdc_lake_tests.integration.jobs.conftest import NewTable, job_engines, job_stack
 from cdc_lake_tests.integration.jobs.engines import Engines

@@ -15,7 +15,7 @@ import pytest
 from cdc_lake.contract.errors import StoreRefusedError, StoreUnreachableError
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.table import timeline
-from cdc_lake.jobs.hudi.writer import TableType
+from cdc_lake.jobs.hudi.table_options import TableType
 from cdc_lake_tests.faults.jobs.filled_table import fill, rows
 from cdc_lake_tests.faults.jobs.s3a_retries import shorten
 from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home

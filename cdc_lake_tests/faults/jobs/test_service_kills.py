@@ -19,7 +19,8 @@ from typing import Any, get_args
 import pytest
 
 from cdc_lake.contract.table import failed_writes, history, timeline
-from cdc_lake.jobs.hudi.writer import HudiTable, TableType
+from cdc_lake.jobs.hudi.table_options import TableType
+from cdc_lake.jobs.hudi.writer import HudiTable
 from cdc_lake.jobs.maintenance import clean, cluster, compact
 from cdc_lake_tests.faults.jobs.service_process import Call, ServiceProcess, use_options
 from cdc_lake_tests.helpers.s3_fault_proxy import Fault, FaultProxy, LoseAnswer, Request, fault_proxy

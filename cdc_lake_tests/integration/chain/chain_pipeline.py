@@ -13,7 +13,7 @@ from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.demo.graph import Materialised
-from cdc_lake.jobs.hudi.writer import lake_columns
+from cdc_lake.jobs.hudi.key_column import lake_columns
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.connector_config import connector_config

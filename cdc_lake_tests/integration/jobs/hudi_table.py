@@ -21,7 +21,7 @@ from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.apply.upsert import UpsertReport
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
-from cdc_lake.jobs.hudi.writer import TableType
+from cdc_lake.jobs.hudi.table_options import TableType
 from cdc_lake.jobs.landing.raw_writer import RawWriter
 from cdc_lake_tests.integration.jobs.engines import Engines
 

@@ -9,7 +9,7 @@ from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import OmittedColumn
 from cdc_lake.contract.schema.value_rules import PLACEHOLDER, ValueRules
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
-from cdc_lake.jobs.hudi.writer import KEY_COLUMN
+from cdc_lake.jobs.hudi.key_column import KEY_COLUMN
 from cdc_lake.jobs.verify import changed_keys
 from cdc_lake.jobs.verify.spec import KafkaRange
 from cdc_lake_tests.integration.jobs.hudi_table import SOURCE, record_bytes

@@ -11,7 +11,7 @@ from cdc_lake.contract.errors import LeaseLostError
 from cdc_lake.contract.table import failed_writes, file_slices, history, lease, timeline
 from cdc_lake.contract.table.file_slices import Files
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
-from cdc_lake.jobs.hudi.writer import TableType
+from cdc_lake.jobs.hudi.table_options import TableType
 from cdc_lake.jobs.maintenance import cluster
 from cdc_lake.jobs.maintenance.cluster import ClusterSpec
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event

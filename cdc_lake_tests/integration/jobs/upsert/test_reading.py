@@ -11,7 +11,7 @@ import pytest
 from cdc_lake import reading
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.jobs.hudi import writer
-from cdc_lake.jobs.hudi.writer import TableType
+from cdc_lake.jobs.hudi.table_options import TableType
 from cdc_lake.jobs.maintenance import clean, compact
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load

@@ -13,7 +13,7 @@ from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.schema.value_rules import PLACEHOLDER
 from cdc_lake.contract.table import timeline
-from cdc_lake.jobs.hudi.writer import lake_columns
+from cdc_lake.jobs.hudi.key_column import lake_columns
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.history_runs import open_epoch

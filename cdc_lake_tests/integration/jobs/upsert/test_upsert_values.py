@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.schema.value_rules import PLACEHOLDER
-from cdc_lake.jobs.hudi.writer import lake_columns
+from cdc_lake.jobs.hudi.key_column import lake_columns
 from cdc_lake_tests.integration.jobs import change_records
 from cdc_lake_tests.integration.jobs.change_records import event
 from cdc_lake_tests.integration.jobs.conftest import NewTable

@@ -64,8 +64,8 @@ def test_jobs_can_be_imported_from_the_archive_alone(tmp_path: Path) -> None:
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import cdc_lake.jobs.remote.main as main\n"
-        "from cdc_lake.jobs.hudi import writer\n"
-        "assert writer.properties(writer.OPTIONS.read_text())['hoodie.write.table.version'] == '6'\n"
+        "from cdc_lake.jobs.hudi import table_options as hudi\n"
+        "assert hudi.properties(hudi.OPTIONS.read_text())['hoodie.write.table.version'] == '6'\n"
         "own = [m.__file__ for n, m in sys.modules.items() if n.split('.')[0] in ('cdc_lake', 'resources', 'infra')]\n"
         "assert own and all(each.startswith(sys.argv[1]) for each in own), own\n"
         "assert 'dagster' not in sys.modules\n"
