@@ -12,7 +12,7 @@ import sysconfig
 from pathlib import Path
 
 
-def _without_archives() -> None:
+def _remove_archives() -> None:
     """Remove PySpark's zip files from sys.path: copies of the installed package, which Spark puts before it.
 
     Otherwise each daemon would compile their modules again, and each fork would read their directories again.
@@ -23,7 +23,7 @@ def _without_archives() -> None:
         sys.path_importer_cache.pop(entry, None)
 
 
-_without_archives()
+_remove_archives()
 
 # ruff: noqa: E402 - import only after sys.path is corrected
 import pandas  # type: ignore[import-untyped]  # noqa: F401 - pyspark imports it in each worker

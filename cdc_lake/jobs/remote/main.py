@@ -41,12 +41,12 @@ def main(
     parser = argparse.ArgumentParser(prog="main.py", description="Runs cdc-lake's Spark jobs.")
     parser.add_argument("--region", required=True, help="the AWS region of the jobs' requests")
     programs = parser.add_subparsers(dest="program", required=True)
-    one = programs.add_parser("job", help="runs one job")
-    one.add_argument("--name", required=True, choices=sorted(job_call.JOBS))
-    one.add_argument("--spec", required=True, help="the object to read the spec from")
-    one.add_argument("--report", required=True, help="the object to write the report or the error to")
-    many = programs.add_parser("session", help="runs the jobs that a caller requests, until it closes the session")
-    many.add_argument("--prefix", required=True, help="the prefix of the objects of requests and reports")
+    job_parser = programs.add_parser("job", help="runs one job")
+    job_parser.add_argument("--name", required=True, choices=sorted(job_call.JOBS))
+    job_parser.add_argument("--spec", required=True, help="the object to read the spec from")
+    job_parser.add_argument("--report", required=True, help="the object to write the report or the error to")
+    session_parser = programs.add_parser("session", help="runs jobs on request, until the caller closes the session")
+    session_parser.add_argument("--prefix", required=True, help="the prefix of the objects of requests and reports")
     args = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     os.environ.setdefault("AWS_DEFAULT_REGION", args.region)
@@ -63,7 +63,7 @@ def main(
 
 
 def _serve(uri: str, store: StoreOf, session: Session) -> int:
-    bucket, prefix = _place(uri)
+    bucket, prefix = _bucket_and_key(uri)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     spark = session()
@@ -84,7 +84,7 @@ def _run(job: job_call.Job, request: str, session: Session) -> str:
 
 
 def _read(uri: str, store: StoreOf) -> str:
-    bucket, key = _place(uri)
+    bucket, key = _bucket_and_key(uri)
     found = store(bucket).get(key)
     if found is None:
         raise ObjectDamagedError(f"Cannot read the job's spec {uri}: there is no such object. Start the job again.")
@@ -93,7 +93,7 @@ def _read(uri: str, store: StoreOf) -> str:
 
 def _write(uri: str, text: str, store: StoreOf) -> None:
     """Write the result; accept an existing object with the same contents, which is from a retried put."""
-    bucket, key = _place(uri)
+    bucket, key = _bucket_and_key(uri)
     objects = store(bucket)
     try:
         objects.put_new(key, text.encode())
@@ -105,7 +105,7 @@ def _write(uri: str, text: str, store: StoreOf) -> None:
             ) from error
 
 
-def _place(uri: str) -> tuple[str, str]:
+def _bucket_and_key(uri: str) -> tuple[str, str]:
     parts = urlsplit(uri)
     return parts.netloc, parts.path.lstrip("/")
 

@@ -76,7 +76,7 @@ def serve(
         while (body := objects.request(number)) != CLOSED:
             if body is not None:
                 running = [each for each in running if not each.done()]
-                running.append(threads.submit(_answer, objects, number, body, spark))
+                running.append(threads.submit(_run_request, objects, number, body, spark))
                 number, newest = number + 1, time.monotonic()
             elif stop.is_set() or (time.monotonic() > newest + idle_seconds and all(each.done() for each in running)):
                 objects.close(number)
@@ -84,7 +84,7 @@ def serve(
                 stop.wait(POLL_SECONDS)
 
 
-def _answer(objects: RequestObjects, number: int, body: bytes, spark: SparkSession) -> None:
+def _run_request(objects: RequestObjects, number: int, body: bytes, spark: SparkSession) -> None:
     """Run a request's job and write its report or its error."""
     # One scheduler pool per thread, so that jobs of several threads run at the same time.
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
