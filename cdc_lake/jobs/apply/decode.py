@@ -37,9 +37,9 @@ def decode(
     """Decode parsed records to rows of the lake table: its columns, RECORD_COLUMNS, REASON and UNAVAILABLE.
 
     `records` are those of raw_reader.read() or record_fields.parse(). REASON is NULL for a readable record. UNAVAILABLE
-    lists the columns whose value PostgreSQL left out (unavailable_values.py). `versions` are the schema versions, oldest
-    first; the rows have the columns of the last one. `epochs` are the epochs of the records, if the caller knows them.
-    `extra_columns` are columns of `records` to keep.
+    lists the columns whose value PostgreSQL left out (unavailable_values.py). `versions` are the schema versions,
+    oldest first; the rows have the columns of the last one. `epochs` are the epochs of the records, if the caller knows
+    them. `extra_columns` are columns of `records` to keep.
     """
     known = [versions] if isinstance(versions, TableSchema) else versions
     newest = known[-1]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pydantic import BaseModel
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lake.contract.objects import raw_objects
@@ -34,11 +35,22 @@ def read(
     The job fails with ObjectDamagedError if an object is missing or differs from its manifest.
     """
     items = [(manifest.epoch, item) for manifest in manifests for item in manifest.objects]
-    slices = max(1, min(len(items), spark.sparkContext.defaultParallelism * 4))
+    slices = _slices(spark, len(items))
     # Each Spark partition has one row, the number of its slice: distributing the items as rows would need another job.
     numbers = spark.range(0, slices, 1, slices)
     reader = _Reader(location, parser, [items[number::slices] for number in range(slices)])
     return numbers.mapInArrow(reader, RECORD_SCHEMA if parser is None else f"{RECORD_SCHEMA}, {parser.schema}")
+
+
+def as_rows(spark: SparkSession, items: Sequence[BaseModel]) -> DataFrame:
+    """Return the items as JSON in the column `json`, distributed over Spark's tasks."""
+    rows = [(item.model_dump_json(),) for item in items]
+    return spark.createDataFrame(rows, "json string").repartition(_slices(spark, len(rows)))
+
+
+def _slices(spark: SparkSession, count: int) -> int:
+    """Return the number of Spark partitions for this many items."""
+    return max(1, min(count, spark.sparkContext.defaultParallelism * 4))
 
 
 @dataclass(frozen=True)

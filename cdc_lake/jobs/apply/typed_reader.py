@@ -22,7 +22,7 @@ from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, TableSchema
 from cdc_lake.contract.schema.value_rules import ValueRules
 from cdc_lake.contract.table import latest_rows as latest
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
-from cdc_lake.jobs.apply import json_fields, json_rows_sql
+from cdc_lake.jobs.apply import json_fields, json_rows_sql, raw_reader
 
 _BATCH_ROWS = 10_000
 
@@ -64,7 +64,7 @@ def read(
     own = [(name, kind) for name, kind in OWN_COLUMNS.items() if name != RECORD]
     schema = ", ".join(f"`{name}` {kind}" for name, kind in [*lake, *own])
     arrow = to_arrow_schema(spark.createDataFrame([], schema).schema)
-    return _object_rows(spark, items).mapInArrow(_Reader(location, arrow), schema)
+    return raw_reader.as_rows(spark, items).mapInArrow(_Reader(location, arrow), schema)
 
 
 def _read_json(
@@ -81,7 +81,7 @@ def _read_json(
     # A field has the case of its column at the source, a column of the catalog is in lower case.
     named = {each.name.lower(): each.name for each in (*newest.columns, *newest.dropped)}
     named |= {name.lower(): name for name in EVENT_FIELDS}
-    lines = _object_rows(spark, items).mapInArrow(
+    lines = raw_reader.as_rows(spark, items).mapInArrow(
         _LineReader(location, tuple(partition_by)),
         ", ".join(f"`{name}` string" for name in ("__line", EPOCH, *partition_by)),
     )
@@ -91,12 +91,6 @@ def _read_json(
         *(F.col(name).cast(types[name]).alias(name) for name in partition_by),
         F.col(EPOCH).cast("int").alias(EPOCH),
     )
-
-
-def _object_rows(spark: SparkSession, items: Sequence[LandedObject]) -> DataFrame:
-    """Return the objects as rows, distributed over Spark's tasks."""
-    slices = max(1, min(len(items), spark.sparkContext.defaultParallelism * 4))
-    return spark.createDataFrame([(item.model_dump_json(),) for item in items], "item string").repartition(slices)
 
 
 @dataclass(frozen=True)
@@ -109,7 +103,7 @@ class _LineReader:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = self.location.store()
         for batch in batches:
-            for text in batch.column("item").to_pylist():
+            for text in batch.column("json").to_pylist():
                 item = LandedObject.model_validate_json(text)
                 lines = [value.decode() for _, value in raw_objects.records(store, item)]
                 values = _key_values(item)
@@ -137,7 +131,7 @@ class _Reader:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = self.location.store()
         for batch in batches:
-            for text in batch.column("item").to_pylist():
+            for text in batch.column("json").to_pylist():
                 item = LandedObject.model_validate_json(text)
                 rows = pq.read_table(BytesIO(raw_objects.body(store, item)))
                 stored, values = set(rows.column_names), _key_values(item)

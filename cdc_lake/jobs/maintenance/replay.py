@@ -9,25 +9,23 @@ run applies them again, which changes nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
-from cdc_lake.contract.objects.store import ObjectStore, S3Location
-from cdc_lake.contract.schema import captured_schema, record_text
+from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.transforms import TableTransforms
 from cdc_lake.contract.source.epochs import Epochs
-from cdc_lake.contract.source.schema_registry import RegistryLocation, readable_or_bytes
+from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
-from cdc_lake.jobs.apply import raw_reader
 from cdc_lake.jobs.apply.decode import OBJECT, REASON, decode
 from cdc_lake.jobs.apply.fold import cached, fold
 from cdc_lake.jobs.apply.record_fields import RecordParser, parse
@@ -35,6 +33,7 @@ from cdc_lake.jobs.apply.schema_migration import migration
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.hudi import recovery
+from cdc_lake.jobs.maintenance import dead_letter_reader
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,10 @@ def _apply(
     if not with_value:
         return None, failed
     epochs = {letter.epoch for letter in with_value}
-    records = parse(_read(spark, spec, with_value), RecordParser.of(versions, epochs))
+    letter_records = dead_letter_reader.read(
+        spark, with_value, table.location, table.pipeline, spec.registry, spec.changes
+    )
+    records = parse(letter_records, RecordParser.of(versions, epochs))
     decoded = decode(records, versions, table.values, epochs)
     current = max(letter.epoch for letter in letters)
     completion = Epochs(store, table.pipeline).completion(current)
@@ -184,49 +186,3 @@ def _apply(
         failpoints.reached("replay.before_write")
         commit = recovery.write(store, table.prefix, table.hudi_table(), rows, checkpoint, held, previous=before)
     return commit.instant, failed
-
-
-def _read(spark: SparkSession, spec: ReplaySpec, letters: Sequence[DeadLetter]) -> DataFrame:
-    """Return the letters' records (raw_reader.RECORD_SCHEMA), with the letter's id as the object."""
-    rows = [(letter.model_dump_json(),) for letter in letters]
-    slices = max(1, min(len(rows), spark.sparkContext.defaultParallelism * 4))
-    listed = spark.createDataFrame(rows, "letter string").repartition(slices)
-    return listed.mapInArrow(
-        _Reader(spec.table.location, spec.table.pipeline, spec.registry, spec.changes), raw_reader.RECORD_SCHEMA
-    )
-
-
-@dataclass(frozen=True)
-class _Reader:
-    location: S3Location
-    pipeline: str
-    registry: RegistryLocation | None
-    changes: TableTransforms | None
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        store = self.location.store()
-        for batch in batches:
-            for row in batch.to_pylist():
-                letter = DeadLetter.model_validate_json(row["letter"])
-                yield pa.RecordBatch.from_pylist(
-                    [
-                        {
-                            "epoch": letter.epoch,
-                            "object": letter.id,
-                            "partition": letter.partition,
-                            "offset": letter.offset,
-                            "value": self._value(store, letter),
-                        }
-                    ],
-                    schema=raw_reader.RECORD_ARROW_SCHEMA,
-                )
-
-    def _value(self, store: ObjectStore, letter: DeadLetter) -> bytes | None:
-        """Return a record as landing writes it; unchanged if it cannot be decoded, or if it was landed before."""
-        value = readable_or_bytes(dead_letters.value_of(store, self.pipeline, letter), self.registry)
-        if value is None or self.changes is None or letter.object is not None:
-            return value
-        try:
-            return record_text.landed(value.decode(), self.changes).encode()
-        except ValueError:
-            return value
