@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -123,7 +122,10 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         epochs = {manifest.epoch for manifest in manifests}
         records = raw_reader.read(spark, spec.location, manifests, RecordParser.of(versions, epochs))
         decoded = decode(records, versions, spec.values, epochs)
-        stored = partial(_stored, spark, spec, applied)
+
+        def stored() -> DataFrame | None:
+            return None if applied is None else spec.stored(spark)
+
         with fold(decoded, spec.key, spec.partition_by, stored, applied) as folded:
             bad = folded.bad
             letters = [] if bad is None else dead_letter_writer.store_values(spark, bad, manifests, spec)
@@ -185,7 +187,3 @@ def _migrate(
     operation: Operation = "insert_overwrite_table" if change.rewrites else "upsert"
     held.check()
     return recovery.write(store, spec.prefix, spec.hudi_table(), rows, checkpoint, held, operation, previous=previous)
-
-
-def _stored(spark: SparkSession, spec: UpsertSpec, applied: timeline.Checkpoint | None) -> DataFrame | None:
-    return None if applied is None else spec.stored(spark)

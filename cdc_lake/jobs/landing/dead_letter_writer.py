@@ -35,8 +35,8 @@ def write(
 def too_many(topic: str, limit: int, reason: str, partition: int, offset: int) -> TooManyDeadLettersError:
     """Return the error for more dead letters than the limit; the producer is probably faulty."""
     return TooManyDeadLettersError(
-        f"Cannot land topic {topic}: more than {limit} records cannot be stored in raw objects; the last one, "
-        f"partition {partition}, offset {offset}, because {reason}. Nothing was committed. "
+        f"Cannot land topic {topic}: more than {limit} records cannot be stored in raw objects. The last one is in "
+        f"partition {partition} at offset {offset}: {reason}. Nothing was committed. "
         f"`cdc-lake topic peek {topic}` shows the topic's records. If they are correct, raise dead_letter_limit in the "
         "pipeline's YAML."
     )

@@ -90,7 +90,7 @@ def _case() -> SparkColumn:
     """Return the CASE of a key.
 
     `doubled`: a side has more than one row. `changed`: the lake's row is newer than the point, so that it cannot be
-    compared with the source's row. `nowhere`: the lake's row is deleted, and the source has no row.
+    compared with the source's row. `absent`: the lake's row is deleted, and the source has no row.
     """
     in_source, in_lake = F.col("source_rows") > 0, ~F.col(DELETED)
     return (
@@ -98,7 +98,7 @@ def _case() -> SparkColumn:
         .when(~F.col(VISIBLE), CHANGED)
         .when(in_source & ~in_lake, "missing")
         .when(~in_source & in_lake, "extra")
-        .when(~in_source, "nowhere")
+        .when(~in_source, "absent")
         .when((F.col("source_h0") == F.col("lake_h0")) & (F.col("source_h1") == F.col("lake_h1")), "equal")
         .otherwise("different")
     )
