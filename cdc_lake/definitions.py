@@ -1,5 +1,6 @@
 """The code location: every pipeline below defs/, with the resources of the configured profile."""
 
+import os
 import warnings
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.exclusive_names import require_exclusive
 from cdc_lake.pipeline.loading import load, names
 from cdc_lake.profile import run_resources
+from cdc_lake.run_processes import VARIABLE, fork_runs
+
+if os.environ.get(VARIABLE):
+    fork_runs()
 
 
 @dg.definitions

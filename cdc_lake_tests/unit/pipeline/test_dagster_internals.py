@@ -31,6 +31,14 @@ def test_dagster_dev_starts_the_web_server_through_the_function_that_we_wrap() -
     assert re.search(r'open_ipc_subprocess\(\s*\[sys.executable, "-m", "dagster_webserver"\]', command), advice
 
 
+def test_the_code_server_starts_runs_with_the_context_that_we_change() -> None:
+    """run_processes.py replaces the process class of multiprocessing's context `spawn`."""
+    advice = "Dagster starts its runs differently: adapt cdc_lake/run_processes.py, which makes them forks."
+    server = inspect.getsource(importlib.import_module("dagster._grpc.server"))
+    assert 'self._mp_ctx = multiprocessing.get_context("spawn")' in server, advice
+    assert re.search(r"execution_process = self\._mp_ctx\.Process\(", server), advice
+
+
 def test_the_decorated_function_of_a_check_is_accessible() -> None:
     """fakes/dagster.py calls `AssetChecksDefinition.op.compute_fn.decorated_fn`.
 
