@@ -48,11 +48,13 @@ def fold(
     # Without the records' values, which only dead letters need, the cache takes half of the time.
     with cached(decoded.drop(VALUE)) as read:
         reason = F.coalesce(REASON, *_unpartitionable(partition_by, dict(read.dtypes)))
-        unavailable, rejected, keys = _counts(read, reason, key)
+        unavailable, rejected, accepted, keys = _counts(read, reason, key)
         resolved = unavailable_values.resolve(read, stored, key) if unavailable else read.drop(UNAVAILABLE)
         checked = resolved.withColumn(REASON, reason)
         bad = checked.where(F.col(REASON).isNotNull())
-        newest = newest_per_key(checked.where(F.col(REASON).isNull()), key)
+        readable = checked.where(F.col(REASON).isNull())
+        # In a snapshot, and often in a small batch, each key has one record: then no row needs to be shuffled.
+        newest = readable if keys == accepted else newest_per_key(readable, key)
         late = None
         if applied is not None and applied.purged_to is not None:
             old = newest.where(_before_a_purge(applied.purged_to, applied.purged_before_ms) & ~F.col("__deleted"))
@@ -69,14 +71,15 @@ def fold(
         )
 
 
-def _counts(read: DataFrame, reason: SparkColumn, key: Sequence[str]) -> tuple[int, int, int]:
-    """Return three counts: records with an unavailable value, rejected records, and keys of the other records."""
+def _counts(read: DataFrame, reason: SparkColumn, key: Sequence[str]) -> tuple[int, int, int, int]:
+    """Return four counts: records with an unavailable value, rejected records, the other records, and their keys."""
     [row] = read.agg(
         F.count_if(F.col(REASON).isNull() & (F.size(UNAVAILABLE) > 0)),
         F.count_if(reason.isNotNull()),
+        F.count_if(reason.isNull()),
         F.count_distinct(F.when(reason.isNull(), F.struct(*key))),
     ).collect()
-    return int(row[0]), int(row[1]), int(row[2])
+    return int(row[0]), int(row[1]), int(row[2]), int(row[3])
 
 
 def _unpartitionable(partition_by: Sequence[str], kinds: Mapping[str, str]) -> Iterator[SparkColumn]:
