@@ -23,12 +23,14 @@ class Folded:
     """The result of fold().
 
     `newest` has the rows to write, one for each key. `bad` has the records that cannot be applied (POSITION_COLUMNS and
-    REASON); None if every record can be applied. `keys` is the number of keys; None if it was not counted.
+    REASON); None if every record can be applied. `keys` is the number of keys; None if it was not counted. With
+    `shuffled`, each read of `newest` shuffles or joins rows.
     """
 
     newest: DataFrame
     bad: DataFrame | None
     keys: int | None
+    shuffled: bool
 
 
 @contextmanager
@@ -54,7 +56,8 @@ def fold(
         bad = checked.where(F.col(REASON).isNotNull())
         readable = checked.where(F.col(REASON).isNull())
         # In a snapshot, and often in a small batch, each key has one record: then no row needs to be shuffled.
-        newest = readable if keys == accepted else newest_per_key(readable, key)
+        shuffled = keys != accepted
+        newest = newest_per_key(readable, key) if shuffled else readable
         late = None
         if applied is not None and applied.purged_to is not None:
             old = newest.where(_before_a_purge(applied.purged_to, applied.purged_before_ms) & ~F.col("__deleted"))
@@ -68,6 +71,7 @@ def fold(
             newest.drop(REASON, *POSITION_COLUMNS),
             None if ordinary else bad.select(*POSITION_COLUMNS, REASON),
             keys if ordinary else None,
+            shuffled or not ordinary,
         )
 
 

@@ -138,7 +138,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
             bulk = previous is None and keys > 0
             operation: Operation = "bulk_insert" if bulk else "upsert"
             # A bulk insert reads the rows twice: first to find the ranges.
-            with cached(folded.newest) if bulk else nullcontext(folded.newest) as rows:
+            with cached(folded.newest) if bulk and folded.shuffled else nullcontext(folded.newest) as rows:
                 commit = recovery.write(
                     store,
                     spec.prefix,
