@@ -22,7 +22,7 @@ from cdc_lake.pipeline.operations import land_and_apply, snapshot_sweep
 from cdc_lake.pipeline.operations.land_and_apply import ApplyResult
 from cdc_lake.pipeline.parquet_target import registering
 from cdc_lake.pipeline.parquet_target.registering import RegisterResult
-from cdc_lake.pipeline.source_health import topic_state
+from cdc_lake.pipeline.source_health import polled_source, topic_state
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
@@ -177,12 +177,16 @@ def result(table: TableFlow, found: Sequence[Batch], systems: LakeSystems) -> dg
 
 
 def _description(table: TableFlow) -> str:
-    if not table.is_hudi:
-        return parquet_lake.description(table)
-    return (
-        f"Hudi table {table.database}.{table.name}: the newest state of each row of {table.source_table}, one row for "
-        f"each key. {_readers(table)}"
-    )
+    if table.is_hudi:
+        found = (
+            f"Hudi table {table.database}.{table.name}: the newest state of each row of {table.source_table}, one row "
+            f"for each key. {_readers(table)}"
+        )
+    else:
+        found = parquet_lake.description(table)
+    if not table.pipeline.polled:
+        return found
+    return f"{found} Deletes are {standard_metadata.DELETES}: {polled_source.delete_finder(table)} finds them."
 
 
 def _readers(table: TableFlow) -> str:

@@ -77,8 +77,7 @@ class Jobs:
         self.all = self._job("", "All stages, with their light checks.", stages, light)
         starting = "Starts the source connector if it does not run."
         self.connect = self._job("connect", starting, [] if flow.polled else topic, light)
-        polling = "Polls the tables, lands their rows and applies them to the lake tables."
-        self.poll = self._job("poll", polling, [*topic, *raw, *lake] if flow.polled else [], light)
+        self.poll = self._job("poll", "Polls the tables.", topic if flow.polled else [], light)
         self.land = self._job("land", "Lands new records and applies them to the lake tables.", [*raw, *lake], light)
         applying = self._job("apply", "Applies landed records to the lake tables.", lake, light)
         letters = tuple(key for key in light if key.name == DEAD_LETTERS)

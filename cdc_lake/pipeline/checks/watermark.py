@@ -1,4 +1,4 @@
-"""Check the source watermark at each stage: the newest heartbeat that the stage has processed must not be too old.
+"""Check the source watermark at each stage: the newest heartbeat or poll that the stage has processed must not be old.
 
 A freshness policy observes runs, not data. Heartbeats are data: they continue while the source is idle, so that the
 check passes, and stop when the connector stops, so that the check fails.
@@ -35,10 +35,17 @@ def light(table: TableFlow) -> list[LightCheck]:
 
 
 def _check(table: TableFlow, stage: str, bound: str, find: _Find) -> LightCheck:
+    polled = table.pipeline.polled
+    description = f"The newest heartbeat in {stage} was committed at the source in the last {bound}."
+    if polled:
+        description = (
+            f"{stage} has the changes up to a time in the last {bound}. Deletes are {standard_metadata.DELETES}."
+        )
+
     @light_check(
         asset=table.key(stage),
         name="watermark_fresh",
-        description=f"The newest heartbeat in {stage} was committed at the source in the last {bound}.",
+        description=description,
         metadata=tiers.LATENESS,
     )
     def watermark_fresh(kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
@@ -46,7 +53,11 @@ def _check(table: TableFlow, stage: str, bound: str, find: _Find) -> LightCheck:
         found = find(bucket, table, topic_state.current(kafka, table, bucket))
         return dg.AssetCheckResult(
             passed=found is not None and standard_metadata.age(found) <= seconds(bound),
-            metadata={"bound_seconds": seconds(bound), **standard_metadata.watermark(found)},
+            metadata={
+                "bound_seconds": seconds(bound),
+                **standard_metadata.watermark(found),
+                **({"deletes": standard_metadata.DELETES} if polled else {}),
+            },
         )
 
     return watermark_fresh

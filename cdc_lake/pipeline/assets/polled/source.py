@@ -3,6 +3,7 @@
 import dagster as dg
 
 from cdc_lake.contract import failpoints
+from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.source import source_metadata
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
@@ -51,7 +52,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         return dg.MaterializeResult(
             metadata={
                 **source_metadata(database, captured, polled_source.count(table, database)),
-                "deletes": "not seen by polling",
+                "deletes": standard_metadata.DELETES,
                 "transactions_bound": dg.MetadataValue.timestamp(bound.at),
                 "system_identifier": database.identity().system_identifier,
             }

@@ -73,7 +73,7 @@ def _result(
         metadata={
             **topic_metadata(instance, table, systems.kafka, state, polled.schema.schema, changes),
             "poll": polled.poll.number,
-            "deletes": "not seen by polling",
+            "deletes": standard_metadata.DELETES,
             **standard_metadata.values({"records": polled.records, "seconds": polled.seconds}),
             **standard_metadata.watermark(state.polled),
             **jobs.metadata(),

@@ -29,7 +29,7 @@ def build(flow: Flow, jobs: Jobs) -> dg.SensorDefinition:
         job=jobs.definitions[jobs.poll.name],
         minimum_interval_seconds=every,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Polls, lands and applies the tables of {flow.name} with changed rows, every {every} s.",
+        description=f"Polls the tables of {flow.name} with changed rows, every {every} s.",
     )
     def poll(context: dg.SensorEvaluationContext, postgres: Postgres, store: ObjectStore) -> Tick:
         source = flow.source_postgres(postgres)

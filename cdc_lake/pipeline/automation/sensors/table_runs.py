@@ -25,8 +25,13 @@ def poll_name(flow: Flow) -> str:
 
 
 def launch_poll(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> RunRequests:
-    """Request runs that poll tables, land their records and apply them; see launch_land()."""
-    return _launch(context, jobs, jobs.poll, poll_name(jobs.flow), pending, stages=("topic", "raw"))
+    """Request runs that poll tables; `pending` is by table. The land sensor lands the records by the flush rule."""
+    tables = {table.name: table for table in jobs.flow.tables}
+
+    def part(names: Sequence[str]) -> Job:
+        return jobs.poll.only(*(tables[name].key("topic") for name in names))
+
+    return request(context, pending, part, poll_name(jobs.flow), jobs.flow.name)
 
 
 def launch_land(
