@@ -48,6 +48,9 @@ PROGRAMS = (
     Program("batch_cost", "batch_cost", "--manifests 10 1000 --rounds 3", "--manifests 10 1000 10000 --rounds 5"),
     Program("freshness_continuous", "freshness", "--continuous --rate 200 --minutes 3",
             "--continuous --rate 200 --minutes 10"),
+    Program("several_tables", "several_tables", "--tables 6 --rounds 1", "--tables 1 6 50"),
+    Program("poll_cost", "poll_cost", "--rows 50000 500000 --changed 1000 10000",
+            "--rows 50000 5000000 --changed 100 1000 10000"),
     Program("sustained", "sustained", "--minutes 1", "--minutes 10"),
     Program("freshness_triggered", "freshness", "--rate 20 --minutes 3", "--rate 20 --minutes 10"),
 )  # fmt: skip

@@ -67,6 +67,8 @@ GOALS = (
     Goal(1, "commit to visible, continuous, p95", "freshness_continuous", "commit to visible", "s, p95", bound=6),
     Goal(1, "continuous, last third to first", "freshness_continuous", "commit to visible, growth", "x", bound=1.25),
     Goal(2, "commit to visible, triggered, p50", "freshness_triggered", "commit to visible", "s, p50", bound=15),
+    Goal(3, "1% batches, merge-on-read", "upsert_cost", "batches, merge-on-read", "CPU s", bound=15),
+    Goal(3, "1% batches, copy-on-write", "upsert_cost", "batches, copy-on-write", "CPU s", bound=40),
     Goal(3, "1% batches, merge-on-read, to plain Hudi", "upsert_cost", "batches, merge-on-read",
          "CPU s", peer=PLAIN_HUDI, ratio=1.2),
     Goal(3, "1% batches, merge-on-read, to Iceberg", "upsert_cost", "batches, merge-on-read", "CPU s", peer=ICEBERG,
@@ -110,6 +112,8 @@ GOALS = (
          "a batch, by manifests", "x", bound=1.2),
     Goal(11, "a batch in a large table, to a small one", "table_growth",
          "a batch, by rows", "x", bound=2),
+    Goal(11, "six tables, the whole pipeline", "several_tables", "six tables, the longest run", "s", bound=45),
+    Goal(11, "a poll of 1,000 rows, largest table to smallest", "poll_cost", "a poll, by table", "x", bound=1.5),
     Goal(12, "memory of the whole stack, continuous", "freshness_continuous", "memory, whole stack", "GB", bound=6),
 )  # fmt: skip
 
