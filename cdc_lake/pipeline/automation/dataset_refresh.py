@@ -5,7 +5,8 @@ commit, one run rebuilds all of them; commits during that run are left to the ne
 
 QuickSight limits the number of ingestions a day. A run that is too soon after the last ingestion postpones it: it
 stores the time from which a dashboard's rows may be read (`PENDING_SINCE`). This sensor launches a run at that time;
-otherwise the rows would wait for the next change.
+otherwise the rows would wait for the next change. For the same reason it launches a run that deletes the replaced
+builds of a refined table when nobody can be reading them any more.
 """
 
 import time
@@ -17,7 +18,7 @@ import dagster as dg
 from cdc_lake.contract.objects import object_names, stage_state
 from cdc_lake.contract.objects.store import ObjectStore as Bucket
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.assets import standard_metadata
+from cdc_lake.pipeline.assets import refined_table, standard_metadata
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.run_requests import Tick, launch
 from cdc_lake.pipeline.bucket_location import location
@@ -51,8 +52,8 @@ def build(
         job=jobs.definitions[jobs.refresh.name],
         minimum_interval_seconds=max(_EVERY_SECONDS, seconds),
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Rebuilds datasets and dashboards after lake commits, and runs QuickSight ingestions that were "
-        "postponed.",
+        description="Rebuilds datasets and dashboards after lake commits, deletes replaced builds of refined tables, "
+        "and runs QuickSight ingestions that were postponed.",
     )
     def refresh(context: dg.SensorEvaluationContext, store: ObjectStore) -> Tick:
         bucket = location(store).store()
@@ -63,6 +64,9 @@ def build(
         stale = [key for key, value in built.items() if value is None or value.value != commits]
         pending = _pending(flow, bucket)
         if not stale and not pending:
+            if expired := _expired(flow, bucket):
+                keys = [flow.key("dataset", name) for name in expired]
+                return launch(context, jobs.refresh.only(*keys), f"delete:{','.join(expired.values())}")
             return dg.SkipReason("datasets and dashboards are built over the newest commits")
         part, position = jobs.refresh, f"refresh:{table_progress.commits_digest(commits)}"
         if not stale:
@@ -89,3 +93,15 @@ def _pending(flow: Flow, bucket: Bucket) -> dict[str, float]:
         for name in names
     }
     return {name: float(since) for name, since in stored.items() if since is not None and float(since) <= time.time()}
+
+
+def _expired(flow: Flow, bucket: Bucket) -> dict[str, str]:
+    """Return the datasets with a replaced build whose retention has ended, each with its oldest such build."""
+    ended = time.time() - refined_table.RETENTION_SECONDS
+    found = {}
+    for dataset in flow.spec.datasets:
+        state = stage_state.read(bucket, object_names.stage_state_key(flow.name, "dataset", dataset.name))
+        replaced = sorted((since, build) for build, since in state.get("seen", {}).items())
+        if replaced and replaced[0][0] <= ended:
+            found[dataset.name] = replaced[0][1]
+    return found

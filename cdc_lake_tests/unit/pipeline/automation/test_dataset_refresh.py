@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import dagster as dg
 import pytest
 import yaml
 
+from cdc_lake.contract.objects import object_names, stage_state
 from cdc_lake.pipeline import component, table_progress
+from cdc_lake.pipeline.assets.refined_table import RETENTION_SECONDS
 from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon, orders
@@ -109,6 +112,20 @@ def test_failed_lateness_checks_do_not_block_the_refresh(
     report_check(instance, shop.orders.key("lake"), "watermark_fresh", passed=False)
     report_check(instance, shop.orders.key("topic"), "connector_running", passed=False)
     refresh.request()
+
+
+def test_a_replaced_build_is_deleted_an_hour_later_without_a_new_commit(
+    shop: Shop, refresh: Daemon, instance: dg.DagsterInstance
+) -> None:
+    report_built(shop, instance)
+    key = object_names.stage_state_key("shop", "dataset", "totals")
+    stage_state.write(shop.bucket, key, {"build": "new", "seen": {"replaced": time.time() - RETENTION_SECONDS + 60}})
+    assert refresh.skip() == "datasets and dashboards are built over the newest commits"
+    stage_state.write(shop.bucket, key, {"build": "new", "seen": {"replaced": time.time() - RETENTION_SECONDS}})
+    request = refresh.request()
+    assert request.asset_selection == (shop.flow.key("dataset", "totals"),)
+    stage_state.write(shop.bucket, key, {"build": "new", "seen": {}})
+    assert refresh.skip() == "datasets and dashboards are built over the newest commits"
 
 
 def test_before_the_first_commit_nothing_is_built(shop: Shop, refresh: Daemon) -> None:
