@@ -76,7 +76,9 @@ def show(
     raw: Annotated[
         bool, typer.Option("--raw", help="Print only the value's bytes, unchanged in a pipe or file.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object: `value` in base64, `text` decoded (from Avro too).")
+    ] = False,
 ) -> None:
     """Show one dead letter: the record's position, the reason, and the value."""
     import base64
@@ -94,14 +96,15 @@ def show(
         else:
             sys.stdout.buffer.write(value or b"")
         return
+    decoded = decode_for_display(resolved()["kafka"], value)
     if as_json:
         encoded = None if value is None else base64.b64encode(value).decode()
-        typer.echo(json_text({**_fields(found), "value": encoded}))
+        typer.echo(json_text({**_fields(found), "value": encoded, "text": _text(decoded)}))
         return
     for name, content in _fields(found).items():
         if content not in (None, {}):
             typer.echo(printable(f"{name:<11} {content}"))
-    for line in _value_lines(decode_for_display(resolved()["kafka"], value)):
+    for line in _value_lines(decoded):
         typer.echo(line)
 
 

@@ -83,6 +83,8 @@ def test_records_in_avro(new_pipeline: NewPipeline, monkeypatch: pytest.MonkeyPa
     )
     letters = pipeline.dead_letters()
     dead_letters.replace_value(pipeline.store, "containers", letters[0], first.value)
+    [shown] = printed("dlq", "show", "containers", letters[0].id, "--json")
+    assert json.loads(json.loads(shown)["text"])["v"] == "one"
     table = pipeline.table("goods").upsert_spec(where, "test")
     report = spark().run(replay.run, replay.ReplaySpec(table, None, True, registry))
     assert report.applied == [letters[0].id]

@@ -98,6 +98,7 @@ def test_show_prints_bytes_as_hex_raw_or_base64() -> None:
     assert run("show", "shop", SECOND, "--raw").stdout_bytes == b"\xff\x00\n"
     printed = json.loads(run("show", "shop", SECOND, "--json").stdout)
     assert base64.b64decode(printed["value"]) == b"\xff\x00\n"
+    assert printed["text"] == "hex ff000a"
 
 
 @pytest.mark.usefixtures("letters")
