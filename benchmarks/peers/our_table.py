@@ -41,7 +41,7 @@ class OurTable:
 
     def rows(self) -> DataFrame:
         """Return the table's rows."""
-        return self.spec.stored(self.spark)
+        return self.spec.lake_table(self.spec.location.store()).rows(self.spark)
 
     def files_with(self, condition: str) -> int:
         """Return how many files have rows that meet an SQL condition."""

@@ -29,8 +29,7 @@ from cdc_lake.jobs.apply.record_fields import RecordParser
 from cdc_lake.jobs.apply.schema_migration import Migration, migration
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
-from cdc_lake.jobs.hudi import recovery
-from cdc_lake.jobs.hudi.writer import Operation
+from cdc_lake.jobs.lake_table import LakeTable, Operation
 
 ROWS_PER_FILE = 125_000
 """Rows in one file of a first load. Hudi assumes 1,024 bytes per row and 120 MB per file for a new table."""
@@ -96,7 +95,8 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
     store = spec.location.store()
     with spec.writer_lease(store) as held:
         failpoints.reached("upsert.after_lease")
-        previous = recovery.recover(spark, store, spec.prefix, spec.hudi_table())
+        table = spec.lake_table(store)
+        previous = table.recover(spark)
         applied = None if previous is None else previous.checkpoint
         manifests = new_manifests(store, spec, previous)
         versions = captured_schema.require_versions(store, spec.pipeline, spec.source_table)
@@ -105,7 +105,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
             return UpsertReport(None, seconds=time.monotonic() - started)
         if applied is not None and change is not None:
             applied = applied.model_copy(update={"schema_version": versions[-1].version})
-            previous = _migrate(spark, store, spec, change, applied, held, previous)
+            previous = _migrate(spark, table, change, applied, held, previous)
             if not manifests:
                 seconds = time.monotonic() - started
                 return UpsertReport(previous, seconds=seconds, schema_changes=change.describe())
@@ -124,7 +124,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         decoded = decode(records, versions, spec.values, epochs)
 
         def stored() -> DataFrame | None:
-            return None if applied is None else spec.stored(spark)
+            return None if applied is None else table.rows(spark)
 
         with fold(decoded, spec.key, spec.partition_by, stored, applied) as folded:
             bad = folded.bad
@@ -139,10 +139,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
             operation: Operation = "bulk_insert" if bulk else "upsert"
             # A bulk insert reads the rows twice: first to find the ranges.
             with cached(folded.newest) if bulk and folded.shuffled else nullcontext(folded.newest) as rows:
-                commit = recovery.write(
-                    store,
-                    spec.prefix,
-                    spec.hudi_table(),
+                commit = table.write(
                     _in_ranges(rows, keys, [*spec.partition_by, *spec.key]) if bulk else rows,
                     checkpoint,
                     held,
@@ -174,16 +171,15 @@ def _in_ranges(rows: DataFrame, count: int, columns: Sequence[str]) -> DataFrame
 
 def _migrate(
     spark: SparkSession,
-    store: ObjectStore,
-    spec: UpsertSpec,
+    table: LakeTable,
     change: Migration,
     checkpoint: timeline.Checkpoint,
     held: lease.Lease,
     previous: timeline.Commit | None,
 ) -> timeline.Commit:
     """Migrate the stored rows to the newest schema version, in a commit that applies no manifest."""
-    stored = spec.stored(spark)
+    stored = table.rows(spark)
     rows = change.rows(stored if change.rewrites else stored.limit(0))
     operation: Operation = "insert_overwrite_table" if change.rewrites else "upsert"
     held.check()
-    return recovery.write(store, spec.prefix, spec.hudi_table(), rows, checkpoint, held, operation, previous=previous)
+    return table.write(rows, checkpoint, held, operation, previous=previous)

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, SparkSession
-
 from cdc_lake.contract.asset_names import asset_name, lake_table_name
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore, S3Location
 from cdc_lake.contract.schema.value_rules import STRICT, ValueRules
 from cdc_lake.contract.table import lease
-from cdc_lake.jobs.hudi.key_column import lake_columns
+from cdc_lake.jobs.hudi.hudi_lake_table import HudiLakeTable
 from cdc_lake.jobs.hudi.table_options import TableType
 from cdc_lake.jobs.hudi.writer import HudiTable
+from cdc_lake.jobs.lake_table import LakeTable
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class UpsertSpec:
         return f"{self.scheme}://{self.location.bucket}/{self.prefix.rstrip('/')}"
 
     def hudi_table(self) -> HudiTable:
-        """Return the table for writing."""
+        """Return the table's settings for Hudi."""
         return HudiTable(
             self.table, self.uri(), self.key, self.partition_by, self.table_type, self.nullify, self.history_hours
         )
@@ -79,7 +78,6 @@ class UpsertSpec:
         """Return a context manager that holds the table's writer lease; entering it may raise LeaseHeldError."""
         return lease.held(store, self.lease_key, self.owner, self.lease_seconds, self.lease_wait_seconds)
 
-    def stored(self, spark: SparkSession) -> DataFrame:
-        """Return the table's rows with the lake's columns."""
-        rows = spark.read.format("hudi").load(self.uri())
-        return rows.select(*lake_columns(rows))
+    def lake_table(self, store: ObjectStore) -> LakeTable:
+        """Return the table as jobs write, read and maintain it."""
+        return HudiLakeTable(store, self.prefix, self.hudi_table())

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -23,8 +23,8 @@ from cdc_lake.jobs.hudi import table_options
 from cdc_lake.jobs.hudi.commit_hook import CommitHook, start_callback_server
 from cdc_lake.jobs.hudi.key_column import with_key_column
 from cdc_lake.jobs.hudi.table_options import TableType
+from cdc_lake.jobs.lake_table import Operation
 
-Operation = Literal["upsert", "bulk_insert", "delete", "insert_overwrite_table"]
 # If all files are replaced, the new column types need not be compatible with the old ones. This option, despite its
 # name, controls Hudi's check of the compatibility; no column is dropped.
 _OVERWRITE_OPTIONS = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
@@ -153,7 +153,8 @@ class HudiTable:
         Returns the instant of the commit, which keeps the checkpoint; None if no partition has several small files.
 
         `before_work` is called between plan and work, since Hudi has no hook before it completes a clustering. A writer
-        that loses its lease after that cannot complete it either: the next writer has deleted its plan (recovery.py).
+        that loses its lease after that cannot complete it either: the next writer has deleted its plan
+        (HudiLakeTable.recover()).
         `check` is called if Hudi fails, and raises LeaseLostError.
         """
         settings = {

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
 from cdc_lake.contract.objects.store import ObjectStore
-from cdc_lake.contract.table import history, instants
+from cdc_lake.contract.table import history
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
-from cdc_lake.jobs.hudi import recovery
 
 
 @dataclass(frozen=True)
@@ -42,13 +40,11 @@ def run(spark: SparkSession, spec: CleanSpec) -> CleanReport:
     table = spec.table
     store = table.location.store()
     with table.writer_lease(store) as held:
-        if recovery.recover(spark, store, table.prefix, table.hudi_table()) is None:
+        lake_table = table.lake_table(store)
+        if lake_table.recover(spark) is None:
             return CleanReport(0, 0, 0, time.monotonic() - started)
         stored, commits = _data_bytes(store, table.prefix), history.commits(store, table.prefix)
-        only_newest = instants.time_of(commits[-1]) < instants.utc_now() - timedelta(hours=table.history_hours)
-        # A run that was paused here would delete files of commits that the next writers have superseded meanwhile.
-        held.check()
-        deleted = table.hudi_table().clean(spark, only_newest=only_newest)
+        deleted = lake_table.clean(spark, held)
         freed = stored - _data_bytes(store, table.prefix)
         archived = len(commits) - len(history.commits(store, table.prefix))
     return CleanReport(deleted, freed, archived, time.monotonic() - started)

@@ -15,7 +15,6 @@ from cdc_lake.contract.table import timeline
 from cdc_lake.contract.table.file_slices import SMALL_BYTES
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
-from cdc_lake.jobs.hudi import recovery
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,8 @@ def run(spark: SparkSession, spec: ClusterSpec) -> ClusterReport:
     table = spec.table
     store = table.location.store()
     with table.writer_lease(store) as held:
-        if recovery.recover(spark, store, table.prefix, table.hudi_table()) is None:
+        lake_table = table.lake_table(store)
+        if lake_table.recover(spark) is None:
             return ClusterReport(None, time.monotonic() - started)
-        hudi_table = table.hudi_table()
-        before_work = recovery.before_commit(store, table.prefix, hudi_table, held)
-        instant = hudi_table.cluster(spark, spec.small_bytes, before_work, held.check)
-        commit = None if instant is None else timeline.commit_at(store, table.prefix, instant)
+        commit = lake_table.cluster(spark, held, spec.small_bytes)
     return ClusterReport(commit, time.monotonic() - started)

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from cdc_lake.contract.table import failed_writes, timeline
+from cdc_lake.contract.table import timeline
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
-from cdc_lake.jobs.hudi import recovery
 
 
 @dataclass(frozen=True)
@@ -42,13 +41,8 @@ def run(spark: SparkSession, spec: CompactSpec) -> CompactReport:
     table = spec.table
     store = table.location.store()
     with table.writer_lease(store) as held:
-        before = recovery.recover(spark, store, table.prefix, table.hudi_table())
-        if before is None:
+        lake_table = table.lake_table(store)
+        if lake_table.recover(spark) is None:
             return CompactReport(None, time.monotonic() - started)
-        pending = failed_writes.pending_compactions(store, table.prefix)
-        held.check()
-        hudi_table = table.hudi_table()
-        before_commit = recovery.before_commit(store, table.prefix, hudi_table, held)
-        instant = hudi_table.compact(spark, pending, before_commit)
-        commit = None if instant is None else timeline.commit_at(store, table.prefix, instant)
+        commit = lake_table.compact(spark, held)
     return CompactReport(commit, time.monotonic() - started)

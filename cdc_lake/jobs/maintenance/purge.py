@@ -16,7 +16,6 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
-from cdc_lake.jobs.hudi import recovery
 
 
 @dataclass(frozen=True)
@@ -50,13 +49,14 @@ def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
     table = spec.table
     store = table.location.store()
     with table.writer_lease(store) as held:
-        commit = recovery.recover(spark, store, table.prefix, table.hudi_table())
+        lake_table = table.lake_table(store)
+        commit = lake_table.recover(spark)
         if commit is None or commit.checkpoint is None or commit.checkpoint.watermark is None:
             why = "the table has not seen a heartbeat of the source yet"
             return PurgeReport(None, 0, None, time.monotonic() - started, why)
         before = commit.checkpoint
         horizon = commit.checkpoint.watermark.source_ts_ms - spec.window_seconds * 1000
-        stored = spark.read.format("hudi").load(table.uri())
+        stored = lake_table.rows(spark)
         old = stored.where(F.col("__deleted") & (F.col("__source_ts_ms") < horizon))
         found = old.agg(F.count("*").alias("tombstones"), F.max(ORDER_COLUMN).alias("newest")).first()
         if found is None or found["tombstones"] == 0:
@@ -72,7 +72,5 @@ def run(spark: SparkSession, spec: PurgeSpec) -> PurgeReport:
         )
         rows = old.select(*table.key, *table.partition_by)
         held.check()
-        removal = recovery.write(
-            store, table.prefix, table.hudi_table(), rows, after, held, operation="delete", previous=commit
-        )
+        removal = lake_table.write(rows, after, held, operation="delete", previous=commit)
     return PurgeReport(removal.instant, found["tombstones"], after.purged_to, time.monotonic() - started)

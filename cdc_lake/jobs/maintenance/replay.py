@@ -32,7 +32,6 @@ from cdc_lake.jobs.apply.record_fields import RecordParser, parse
 from cdc_lake.jobs.apply.schema_migration import migration
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
-from cdc_lake.jobs.hudi import recovery
 from cdc_lake.jobs.maintenance import dead_letter_reader
 
 
@@ -143,7 +142,8 @@ def _apply(
 ) -> tuple[str | None, dict[str, str]]:
     """Return the commit's instant (None if no letter could be applied), and the reasons of the failed letters by id."""
     table = spec.table
-    before = recovery.recover(spark, store, table.prefix, table.hudi_table())
+    lake_table = table.lake_table(store)
+    before = lake_table.recover(spark)
     checkpoint = None if before is None else before.checkpoint
     asset = table.asset
     if before is None or checkpoint is None:
@@ -175,7 +175,7 @@ def _apply(
     snapshot_lsn = 0 if completion is None else completion.snapshot_lsn or 0
     boundary = Position(current, streamed=False, lsn=snapshot_lsn).encode()
     with (
-        fold(decoded, table.key, table.partition_by, lambda: table.stored(spark), checkpoint) as folded,
+        fold(decoded, table.key, table.partition_by, lambda: lake_table.rows(spark), checkpoint) as folded,
         cached(folded.newest.where(F.col(ORDER_COLUMN) >= boundary)) as rows,
     ):
         if folded.bad is not None:
@@ -184,5 +184,5 @@ def _apply(
             return None, failed
         held.check()
         failpoints.reached("replay.before_write")
-        commit = recovery.write(store, table.prefix, table.hudi_table(), rows, checkpoint, held, previous=before)
+        commit = lake_table.write(rows, checkpoint, held, previous=before)
     return commit.instant, failed

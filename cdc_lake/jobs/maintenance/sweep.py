@@ -20,8 +20,6 @@ from cdc_lake.contract.table import timeline
 from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.executor_errors import contract_errors
-from cdc_lake.jobs.hudi import recovery
-from cdc_lake.jobs.hudi.key_column import lake_columns
 
 
 @dataclass(frozen=True)
@@ -72,17 +70,16 @@ def run(spark: SparkSession, spec: SweepSpec) -> SweepReport:
     table = spec.table
     store = table.location.store()
     with table.writer_lease(store) as held:
-        commit = recovery.recover(spark, store, table.prefix, table.hudi_table())
+        lake_table = table.lake_table(store)
+        commit = lake_table.recover(spark)
         if commit is None or commit.checkpoint is None:
             return SweepReport(None, 0, time.monotonic() - started)
         require_applied(store, spec, commit.checkpoint)
-        rows = tombstones(spark.read.format("hudi").load(table.uri()), spec)
+        rows = tombstones(lake_table.rows(spark), spec)
         swept = rows.count()
         if swept:
             held.check()
-            commit = recovery.write(
-                store, table.prefix, table.hudi_table(), rows, commit.checkpoint, held, previous=commit
-            )
+            commit = lake_table.write(rows, commit.checkpoint, held, previous=commit)
     return SweepReport(commit, swept, time.monotonic() - started)
 
 
@@ -110,8 +107,7 @@ def require_applied(store: ObjectStore, spec: SweepSpec, checkpoint: timeline.Ch
 
 def tombstones(stored: DataFrame, spec: SweepSpec) -> DataFrame:
     """Return tombstones for the rows that the snapshot does not have, with their last known values."""
-    own = lake_columns(stored)
-    old = stored.where((F.col(ORDER_COLUMN) < spec.boundary) & ~F.col("__deleted")).select(*own)
+    old = stored.where((F.col(ORDER_COLUMN) < spec.boundary) & ~F.col("__deleted"))
     changed = {
         "__deleted": F.lit(True),
         "__op": F.lit("d"),
@@ -121,4 +117,4 @@ def tombstones(stored: DataFrame, spec: SweepSpec) -> DataFrame:
         "__source_ts_ms": F.lit(spec.source_ts_ms).cast("bigint"),
         ORDER_COLUMN: F.lit(spec.tombstone),
     }
-    return old.select(*(changed[name].alias(name) if name in changed else F.col(name) for name in own))
+    return old.select(*(changed[name].alias(name) if name in changed else F.col(name) for name in old.columns))
