@@ -1,7 +1,7 @@
 """The interface between the jobs and a table format; jobs/hudi/hudi_lake_table.py implements it for Hudi.
 
-Another format needs a class with these methods, which UpsertSpec.lake_table() returns, and its commits in
-contract/table/timeline.py. Jobs and stages use nothing else of a format.
+Another format needs a class with these methods, which UpsertSpec.lake_table() returns, and functions that read its
+commits, as contract/table/timeline.py does for Hudi (docs/decisions/0056-table-format-interface.md).
 """
 
 from __future__ import annotations
