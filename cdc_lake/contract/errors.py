@@ -1,4 +1,4 @@
-"""Errors of the modules in cdc_lake/contract, and of the code that uses them."""
+"""Errors of the modules in cdc_lake/contract and of the code that uses them, and phrases that their messages share."""
 
 from __future__ import annotations
 
@@ -15,6 +15,23 @@ class ContractError(Exception):
     def __init__(self, user_message: str) -> None:
         super().__init__(user_message)
         self.user_message = user_message
+
+
+def reset_advice(pipeline: str) -> str:
+    """Return the last resort of an error message: "run `cdc-lake reset …`, which …"."""
+    return (
+        f"run `cdc-lake reset {pipeline}`, which deletes everything that the pipeline created, then materialise the "
+        "pipeline"
+    )
+
+
+def parse_fault(error: Exception) -> str:
+    """Return the cause of an error in parsed content, in words for a message: a KeyError names the missing field."""
+    if isinstance(error, KeyError):
+        return f"no field {error.args[0]}"
+    if isinstance(error, TypeError | AttributeError):
+        return "a value has another type"
+    return (str(error).splitlines() or ["it ends too early"])[0]
 
 
 class ManifestGapError(ContractError):

@@ -13,6 +13,7 @@ from cdc_lake.contract.errors import (
     ObjectDamagedError,
     RaceLostError,
     TopicRecreatedError,
+    reset_advice,
 )
 from cdc_lake.contract.objects import chain_id, chain_marks, object_names
 from cdc_lake.contract.objects.chain_marks import Mark
@@ -47,7 +48,7 @@ class Chain:
         if stored is None:
             raise ObjectDamagedError(
                 f"Cannot read manifest {number} of topic {self.topic}: {key} is missing. Restore the object, or "
-                f"{_rebuild(self.pipeline)}."
+                f"{reset_advice(self.pipeline)}."
             )
         try:
             return Manifest.decode(stored.body)
@@ -55,7 +56,7 @@ class Chain:
             raise ObjectDamagedError(
                 f"Cannot read manifest {number} of topic {self.topic}: {key} is damaged: "
                 f"{error.errors()[0]['msg'].removeprefix('Value error, ')}. Restore the object, or "
-                f"{_rebuild(self.pipeline)}."
+                f"{reset_advice(self.pipeline)}."
             ) from error
 
     def length(self, known: int | None = None) -> int:
@@ -97,7 +98,7 @@ class Chain:
                 f"Cannot continue after manifest {number} of topic {self.topic}: attempt {attempt} was applied or "
                 f"verified before, but the bucket now contains attempt {before.attempt}. Manifests were removed and "
                 "landed again, or restored from another chain. Nothing was changed. Restore the earlier manifests, "
-                f"or {_rebuild(self.pipeline)}."
+                f"or {reset_advice(self.pipeline)}."
             )
         for key, following in self._after(number):
             if key != self.key(following):
@@ -176,7 +177,7 @@ class Chain:
             return
         raise ManifestGapError(
             f"Cannot use the manifests of topic {self.topic}: manifest {number + 1} is missing, but {later[0]} exists. "
-            f"Nothing was changed. Restore manifest {number + 1}, or {_rebuild(self.pipeline)}."
+            f"Nothing was changed. Restore manifest {number + 1}, or {reset_advice(self.pipeline)}."
         )
 
     def _require_own(self, manifest: Manifest) -> None:
@@ -184,7 +185,7 @@ class Chain:
             raise ManifestGapError(
                 f"Cannot use manifest {manifest.number} of topic {self.topic}: it was copied from "
                 f"{_chain_name(manifest.chain)} into {_chain_name(self.id)}. Nothing was changed. Remove "
-                f"{self.key(manifest.number)}, or {_rebuild(self.pipeline)}."
+                f"{self.key(manifest.number)}, or {reset_advice(self.pipeline)}."
             )
 
 
@@ -262,12 +263,8 @@ def _unusable(manifest: Manifest) -> str:
 
 def _gap(manifest: Manifest, cause: str, repair: str = "Restore the original manifests") -> ManifestGapError:
     return ManifestGapError(
-        f"{_unusable(manifest)}: {cause}. Nothing was changed. {repair}, or {_rebuild(manifest.pipeline)}."
+        f"{_unusable(manifest)}: {cause}. Nothing was changed. {repair}, or {reset_advice(manifest.pipeline)}."
     )
-
-
-def _rebuild(pipeline: str) -> str:
-    return f"rebuild the pipeline with `cdc-lake reset {pipeline}`"
 
 
 def _chain_name(chain: str) -> str:

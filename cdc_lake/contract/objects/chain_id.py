@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cdc_lake.contract.errors import ObjectDamagedError, RaceLostError
+from cdc_lake.contract.errors import ObjectDamagedError, RaceLostError, reset_advice
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
 
@@ -33,7 +33,7 @@ def current(store: ObjectStore, pipeline: str) -> str:
     except ValidationError as error:
         raise ObjectDamagedError(
             f"Cannot find the manifests of pipeline {pipeline}: {key} is damaged ({error.errors()[0]['msg']}). Restore "
-            f"the object, or start over with `cdc-lake reset {pipeline}`."
+            f"the object, or {reset_advice(pipeline)}."
         ) from error
 
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from cdc_lake.contract.errors import ObjectDamagedError
+from cdc_lake.contract.errors import ObjectDamagedError, reset_advice
 from cdc_lake.contract.objects import avro_container, parquet_file
 from cdc_lake.contract.objects.manifest import LandedObject, SinkPart
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.sinks import sink_lines
 
 EXTENSION = "json"
-_REBUILD = "rebuild the pipeline with `cdc-lake reset PIPELINE`"
-_ADVICE = f"Nothing was applied. Restore the object from a backup, or {_REBUILD}."
+_ADVICE = f"Nothing was applied. Restore the object from a backup, or {reset_advice('PIPELINE')}."
 
 
 def rejection_reason(value: bytes | None, largest: int) -> str | None:
@@ -92,6 +91,6 @@ def _sink_values(body: bytes, item: LandedObject, part: SinkPart) -> list[bytes]
         raise ObjectDamagedError(
             f"Cannot read raw object {item.key}: the {item.records} records after line {part.skip} are not those that "
             "its manifest lists. The sink connector may have rewritten the object. Nothing was applied. Restore the "
-            f"version with ETag {item.etag} (the bucket keeps versions), or {_REBUILD}."
+            f"version with ETag {item.etag} (the bucket keeps versions), or {reset_advice('PIPELINE')}."
         )
     return values

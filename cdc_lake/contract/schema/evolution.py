@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cdc_lake.contract.errors import SchemaChangeError
+from cdc_lake.contract.errors import SchemaChangeError, reset_advice
 from cdc_lake.contract.schema import column_types
 from cdc_lake.contract.schema.widening import is_widening
 
@@ -83,10 +83,7 @@ def next_version(found: Sequence[TableSchema], seen: TableSchema, pipeline: str)
 
 def _require_same_key(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
     """Raise SchemaChangeError if the primary key changed: even a new snapshot cannot match the stored rows."""
-    why = (
-        "and the lake identifies rows by the key. The lake is unchanged. To rebuild it, run "
-        f"`cdc-lake reset {pipeline}`, then materialise the pipeline."
-    )
+    why = f"and the lake identifies rows by the key. The lake is unchanged. To rebuild it, {reset_advice(pipeline)}."
     if old.key != seen.key:
         raise SchemaChangeError(
             f"Cannot capture the schema of {seen.table}: its primary key changed from ({', '.join(old.key)}) to "
@@ -109,7 +106,7 @@ def _require_storable(old: TableSchema, seen: TableSchema, pipeline: str) -> Non
             raise SchemaChangeError(
                 f"Cannot change the type of column {column.name} of {seen.table}: it is {old_type} in the lake, whose "
                 f"files cannot be changed to {column.lake_type}. Nothing was changed. Rename the column at the source, "
-                f"or rebuild the lake with `cdc-lake reset {pipeline}`."
+                f"or {reset_advice(pipeline)}."
             )
 
 
@@ -138,7 +135,7 @@ def require_one_landed_type(old: TableSchema, seen: TableSchema, pipeline: str) 
             raise SchemaChangeError(
                 f"Cannot change the type of column {column.name} of {seen.table}: it is {old_type} in the landed "
                 f"objects, and a table that reads them cannot also have {column.lake_type}. Nothing was "
-                f"changed. Rename the column at the source, or rebuild the pipeline with `cdc-lake reset {pipeline}`."
+                f"changed. Rename the column at the source, or {reset_advice(pipeline)}."
             )
 
 

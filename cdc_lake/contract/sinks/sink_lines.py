@@ -19,7 +19,7 @@ from json import JSONDecodeError, JSONDecoder
 from json.decoder import WHITESPACE  # type: ignore[attr-defined]
 from typing import Literal
 
-from cdc_lake.contract.errors import ObjectDamagedError
+from cdc_lake.contract.errors import ObjectDamagedError, parse_fault
 
 Framing = Literal["value", "lenses_envelope", "aiven_envelope"]
 Line = tuple[int | None, bytes]
@@ -51,7 +51,7 @@ def _parse_envelope(line: bytes, key: str, number: int, framing: Framing) -> Lin
         )
         value = members["value"][1]
     except (UnicodeDecodeError, JSONDecodeError, KeyError) as error:
-        raise _damaged(key, f"has no envelope with value and offset in line {number} ({error!r})") from error
+        raise _damaged(key, f"has no envelope with value and offset in line {number} ({parse_fault(error)})") from error
     offset = offset_member[0]
     if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
         raise _damaged(key, f"has an invalid offset in line {number}: {offset_member[1]}")

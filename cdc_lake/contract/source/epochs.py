@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cdc_lake.contract.errors import ObjectDamagedError, RaceLostError, SourceBrokenError
+from cdc_lake.contract.errors import ObjectDamagedError, RaceLostError, SourceBrokenError, reset_advice
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.conditional_put import put_or_get
 from cdc_lake.contract.objects.store import ObjectStore
@@ -148,7 +148,7 @@ class Epochs:
             raise ObjectDamagedError(
                 f"Cannot read epoch {number} of pipeline {self.pipeline}: "
                 f"{object_names.epoch_key(self.pipeline, number)} is missing, but there are manifests of this epoch. "
-                f"Restore the object, or run `cdc-lake reset {self.pipeline}`."
+                f"Restore the object, or {reset_advice(self.pipeline)}."
             )
         joins, joining = {}, set()
         for table in (each[2] for key in keys if (each := _JOINING.search(key)) and int(each[1]) == number):
@@ -219,7 +219,7 @@ class Epochs:
         except ValidationError as error:
             raise ObjectDamagedError(
                 f"Cannot read epoch {number} of pipeline {self.pipeline}: {key} is damaged: "
-                f"{error.errors()[0]['msg']}. Restore the object, or run `cdc-lake reset {self.pipeline}`."
+                f"{error.errors()[0]['msg']}. Restore the object, or {reset_advice(self.pipeline)}."
             ) from error
 
     def _put(self, what: BaseModel, number: int, part: str = "") -> None:

@@ -17,7 +17,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cdc_lake.contract.errors import ObjectDamagedError, RaceLostError, SourceBrokenError
+from cdc_lake.contract.errors import ObjectDamagedError, RaceLostError, SourceBrokenError, reset_advice
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
 from cdc_lake.contract.table.event_order import Watermark
@@ -107,7 +107,7 @@ class Polls:
         except ValidationError as error:
             raise ObjectDamagedError(
                 f"Cannot read the polls of table {self.table} of pipeline {self.pipeline}: {self.key} is damaged: "
-                f"{error.errors()[0]['msg']}. Restore the object, or run `cdc-lake reset {self.pipeline}`."
+                f"{error.errors()[0]['msg']}. Restore the object, or {reset_advice(self.pipeline)}."
             ) from error
 
     def begin(self, bound: Bound, topic_id: str, epoch: int = 0) -> StoredPoll:

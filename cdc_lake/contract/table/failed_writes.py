@@ -13,7 +13,7 @@ from typing import Any
 
 import fastavro
 
-from cdc_lake.contract.errors import ObjectDamagedError
+from cdc_lake.contract.errors import ObjectDamagedError, parse_fault, reset_advice
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore
 
@@ -93,8 +93,8 @@ def _instants_in_rollback(store: ObjectStore, table_prefix: str, rollback: str) 
         return set(plan["commitsRollback"]) if "commitsRollback" in plan else {plan["instantToRollback"]["commitTime"]}
     except (ValueError, KeyError, TypeError, EOFError, IndexError) as error:
         raise ObjectDamagedError(
-            f"Cannot read {key}: it does not name the commits that were rolled back ({error!r}). Nothing was written. "
-            f"Restore the object, or run `cdc-lake reset {object_names.pipeline_of(table_prefix)}`."
+            f"Cannot read {key}: it does not name the commits that were rolled back ({parse_fault(error)}). "
+            f"Nothing was written. Restore the object, or {reset_advice(object_names.pipeline_of(table_prefix))}."
         ) from error
 
 

@@ -12,7 +12,13 @@ from datetime import UTC, datetime, timedelta
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from cdc_lake.contract.errors import LocalTimeError, ObjectConflictError, ObjectDamagedError, TableAheadError
+from cdc_lake.contract.errors import (
+    LocalTimeError,
+    ObjectConflictError,
+    ObjectDamagedError,
+    TableAheadError,
+    reset_advice,
+)
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError, StoredObject
 
@@ -122,7 +128,7 @@ def set_utc(store: ObjectStore, table_prefix: str) -> None:
     if stored is None:
         raise ObjectDamagedError(
             f"Cannot set the time zone of the Hudi table at {table_prefix}: {key} is missing. Restore the object, or "
-            f"run `cdc-lake reset {object_names.pipeline_of(table_prefix)}`."
+            f"{reset_advice(object_names.pipeline_of(table_prefix))}."
         )
     text = stored.body.decode()
     line = f"{ZONE}={IN_UTC}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from cdc_lake.contract.errors import ObjectDamagedError
+from cdc_lake.contract.errors import ObjectDamagedError, parse_fault, reset_advice
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore, StoredObject
 from cdc_lake.contract.table import failed_writes
@@ -96,8 +96,8 @@ def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
     if instants:
         raise ObjectDamagedError(
             f"Cannot read the Hudi table at {table_prefix}: none of its commits contains a checkpoint. Another program "
-            "wrote it, or its timeline is damaged. Move it to another prefix, or run "
-            f"`cdc-lake reset {object_names.pipeline_of(table_prefix)}`."
+            "wrote it, or its timeline is damaged. Move it to another prefix, or "
+            f"{reset_advice(object_names.pipeline_of(table_prefix))}."
         )
     return None
 
@@ -160,7 +160,7 @@ def _require_kept(store: ObjectStore, table_prefix: str, key: str, names: list[s
         raise ObjectDamagedError(
             f"Cannot use Hudi table {table_prefix}: commit {instant} was completed after its writer lost the lease and "
             f"the commit's files were rolled back, so records are missing. Delete object {key} to apply the records "
-            f"again, or run `cdc-lake reset {object_names.pipeline_of(table_prefix)}`."
+            f"again, or {reset_advice(object_names.pipeline_of(table_prefix))}."
         )
 
 
@@ -184,9 +184,9 @@ def _commit(stored: StoredObject) -> Commit:
 
 def _unreadable(stored: StoredObject, error: Exception) -> ObjectDamagedError:
     return ObjectDamagedError(
-        f"Cannot read the Hudi commit {stored.key}: it is damaged, or not in the format of table version 6 "
-        f"({error!r}). Nothing was applied. Restore the object, or move the table to another prefix and run "
-        f"`cdc-lake reset {object_names.pipeline_of(stored.key)}`."
+        f"Cannot read the Hudi commit {stored.key}: it is damaged or not in the format of table version 6 "
+        f"({parse_fault(error)}). Nothing was applied. Restore the object. Or copy the table elsewhere if its history "
+        f"is needed, and {reset_advice(object_names.pipeline_of(stored.key))}."
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cdc_lake.contract.errors import SchemaChangeError, UnsupportedTypeError
+from cdc_lake.contract.errors import SchemaChangeError, UnsupportedTypeError, reset_advice
 from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, Column, TableSchema
 from cdc_lake.contract.schema.evolution import match_columns
 from cdc_lake.jobs.apply.special_values import in_milliseconds
@@ -44,7 +44,7 @@ def require_readable(versions: Sequence[TableSchema], seen: TableSchema, pipelin
             raise SchemaChangeError(
                 f"Cannot change the type of column {column.name} of {seen.table} from {before[-1].type} to "
                 f"{column.type}: the landed JSON objects have other texts of its values. Nothing was changed. Rename "
-                f"the column at the source, or rebuild the pipeline with `cdc-lake reset {pipeline}`."
+                f"the column at the source, or {reset_advice(pipeline)}."
             )
         lacking = any(was is None for version, was in known if version.epoch == epoch)
         default = next((each.missing for each in (column, *before) if each.missing is not None), None)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lake.contract import failpoints
-from cdc_lake.contract.errors import TopicRecreatedError
+from cdc_lake.contract.errors import TopicRecreatedError, reset_advice
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest
@@ -78,8 +78,8 @@ def new_manifests(store: ObjectStore, spec: UpsertSpec, commit: timeline.Commit 
     if applied is not None and any(manifest.topic_id != applied.topic_id for manifest in manifests[:opened]):
         raise TopicRecreatedError(
             f"Cannot update table {spec.table}: it was built from topic {spec.topic} with id {applied.topic_id}, and "
-            "the new manifests come from another topic of that name. Nothing was applied. Run `cdc-lake reset "
-            f"{spec.pipeline}`."
+            "the new manifests come from another topic of that name. Nothing was applied. To "
+            f"rebuild the table, {reset_advice(spec.pipeline)}."
         )
     return [each for each in manifests if spec.until is None or each.number <= spec.until]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from cdc_lake.contract import failpoints
-from cdc_lake.contract.errors import ObjectConflictError
+from cdc_lake.contract.errors import ObjectConflictError, reset_advice
 from cdc_lake.contract.objects.conditional_put import put_or_get
 from cdc_lake.contract.objects.manifest import LandedObject, LastRecord
 from cdc_lake.contract.objects.object_names import ObjectName
@@ -162,7 +162,8 @@ class RawWriter:
                 f"Cannot write object {name.key}: it exists, and its content differs from the topic's records at these "
                 f"offsets. Another program writes below this prefix, the topic was re-created, or record_bytes was "
                 f"changed after an interrupted landing. Nothing was committed. Compare it with `cdc-lake topic peek "
-                f"{self.topic}`, then delete it (no manifest contains it) or run `cdc-lake reset {self.pipeline}`."
+                f"{self.topic}`, then delete it (no manifest contains it), or "
+                f"{reset_advice(self.pipeline)}."
             )
         return LandedObject(
             key=name.key,

@@ -29,6 +29,7 @@ from cdc_lake.contract.errors import (
     SnapshotNotAppliedError,
     TableIncompleteError,
     TopicRecreatedError,
+    reset_advice,
 )
 from cdc_lake.contract.objects import chain_id, object_names
 from cdc_lake.contract.objects.chain import Chain
@@ -301,8 +302,8 @@ def _head(store: ObjectStore, table: TableFlow, epoch: Epoch) -> int:
         state = "is empty" if head is None else f"ends in epoch {head.epoch}"
         raise SnapshotNotAppliedError(
             f"Cannot sweep table {table.name}: the snapshot of epoch {epoch.number} was landed, but the manifest chain "
-            f"of topic {table.topic} {state}. Restore the chain's manifests, or start over with `cdc-lake reset "
-            f"{table.pipeline.name}`."
+            f"of topic {table.topic} {state}. Restore the chain's manifests, or "
+            f"{reset_advice(table.pipeline.name)}."
         )
     return head.number
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from cdc_lake.contract import failpoints
-from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.errors import ContractError, reset_advice
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.object_names import ObjectName
@@ -130,7 +130,7 @@ def object_names_of(table: TableFlow, manifest: Manifest) -> list[ObjectName]:
             raise ContractError(
                 f"Cannot land and register table {table.name}: its raw objects have another format or other partition "
                 f"columns than landing in the YAML of {table.pipeline.name} ({item.key}), and a catalog table reads "
-                f"one kind. Restore the YAML, or rebuild the pipeline with `cdc-lake reset {table.pipeline.name}`."
+                f"one kind. Restore the YAML, or {reset_advice(table.pipeline.name)}."
             )
         found.append(name)
     return found

@@ -38,7 +38,7 @@ def test_a_damaged_raw_object_stops_the_upsert(table: LakeTable, body: bytes | N
     with pytest.raises(ObjectDamagedError) as caught:
         table.upsert()
     assert caught.value.user_message.startswith(f"Cannot read raw object {key}: ")
-    assert caught.value.user_message.endswith("or rebuild the pipeline with `cdc-lake reset PIPELINE`.")
+    assert "or run `cdc-lake reset PIPELINE`, which deletes everything" in caught.value.user_message
     assert commits(table) is None
 
 

@@ -88,5 +88,5 @@ def test_an_unreadable_commit_fails_the_registration(shop: Shop, body: bytes) ->
     commit(shop, "20260001", "PL")
     registered(shop)
     shop.bucket.write(f"{shop.customers.lake_prefix}.hoodie/20260002.commit", body)
-    with pytest.raises(Exception, match="is damaged, or not in the format of table version 6"):
+    with pytest.raises(Exception, match="is damaged or not in the format of table version 6"):
         registered(shop)
