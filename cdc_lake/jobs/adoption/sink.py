@@ -29,7 +29,7 @@ class Sink:
 
     def __post_init__(self) -> None:
         if self.envelope and self.layout not in _ENVELOPES:
-            raise ContractError(f"a {self.layout} sink writes no envelope with offsets; leave envelope out")
+            raise ContractError(f"a {self.layout} sink writes no envelope with offsets; remove envelope")
         if self.layout == "lenses_by_field" and not self.envelope:
             raise ContractError(
                 "objects of a sink that partitions by fields have interleaved offsets, and their names contain only "

@@ -177,7 +177,7 @@ def _require_timestamp(table: TableFlow, postgres: SourcePostgres, column: Colum
         raise ContractError(
             f"{what}: column {column.name} is a {column.base}: "
             + (
-                "leave poll.time_zone out."
+                "remove poll.time_zone."
                 if zone
                 else "name the TimeZone of the sessions that write it as poll.time_zone, such as UTC."
             )

@@ -26,7 +26,7 @@ class DatasetSpec(YamlModel):
     @model_validator(mode="after")
     def _partitioned(self) -> Self:
         if self.partition_by and not self.table:
-            raise field_error(type(self).__name__, "partition_by", self.partition_by, "leave it out for table: false")
+            raise field_error(type(self).__name__, "partition_by", None, "not allowed with table: false; remove it")
         return self
 
 

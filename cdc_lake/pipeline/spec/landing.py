@@ -30,7 +30,7 @@ class StreamSpec(YamlModel):
         if self.format == "avro" and self.registry is None:
             raise field_error(type(self).__name__, "registry", None, "name it, apicurio or confluent, for format avro")
         if self.format == "json" and self.registry is not None:
-            raise field_error(type(self).__name__, "registry", self.registry, "leave it out, or use format: avro")
+            raise field_error(type(self).__name__, "registry", None, "only valid with format: avro; remove it")
         return self
 
 
@@ -100,13 +100,13 @@ class LandingSpec(LandingFields):
     @model_validator(mode="after")
     def _fields_of_format(self) -> Self:
         if self.compression is not None and self.format != "parquet":
-            reason = "leave it out, or use format: parquet"
-            raise field_error(type(self).__name__, "compression", self.compression, reason)
+            reason = "only valid with format: parquet; remove it"
+            raise field_error(type(self).__name__, "compression", None, reason)
         if self.sink is not None and self.format == "parquet":
-            reason = "land Parquet with the land job: leave the sink out"
-            raise field_error(type(self).__name__, "sink", self.sink.layout, reason)
+            reason = "a sink connector cannot write format: parquet, only the land job can; remove the sink"
+            raise field_error(type(self).__name__, "sink", None, reason)
         if self.sink is not None and self.partition_by:
-            reason = "leave it out: the sink connector decides the keys of its objects"
+            reason = "not allowed with sink, whose connector decides the keys of its objects; remove it"
             raise field_error(type(self).__name__, "partition_by", None, reason)
         return self
 

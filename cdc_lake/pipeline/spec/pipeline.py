@@ -83,7 +83,7 @@ class PipelineSpec(YamlModel):
             if twice := repeated(getattr(target, field) for target in self.targets):
                 raise self._invalid("targets", twice, f"give each target a {field} of its own")
         if self.landing.sink is not None and self.stream.format == "avro":
-            raise self._invalid("landing", "sink", "land Avro with the land job: leave the sink out")
+            raise self._invalid("landing", None, "remove sink: only the land job lands Avro")
         self._require_suitable_landings()
         self._require_readable_objects()
         self._require_suitable_transforms()
@@ -109,15 +109,15 @@ class PipelineSpec(YamlModel):
                 reasons = "; ".join(error_lines(error, "landing"))
                 raise self._invalid("tables", None, f"{table.name}: landing: {reasons}") from None
             if landing.format == "avro" and self.stream.format != "avro":
-                reason = "use it with stream.format avro, whose schemas it stores"
+                reason = "format avro requires stream.format avro, whose schemas it stores"
                 field, name = ("landing", "") if table.landing is None else ("tables", f"{table.name}: landing: ")
-                raise self._invalid(field, "format: avro", f"{name}{reason}")
+                raise self._invalid(field, None, f"{name}{reason}")
 
     def _require_readable_objects(self) -> None:
         """Raise if a Parquet target cannot read raw objects, or if Hudi-only fields are set without a Hudi target."""
         parquet = [target.name for target in self.targets if target.format == "parquet"]
         if parquet and self.landing.sink is not None:
-            raise self._invalid("landing", "sink", f"leave it out: target {parquet[0]} reads objects of the land job")
+            raise self._invalid("landing", None, f"remove sink: target {parquet[0]} reads objects of the land job")
         avro = [table.name for table in self.tables if self.landing_of(table).format == "avro"]
         if parquet and avro:
             reason = f"{parquet[0]}: format: parquet: land table {avro[0]} as parquet or json"
@@ -127,8 +127,10 @@ class PipelineSpec(YamlModel):
         for table in self.tables:
             for field in ("partition_by", "history"):
                 if field in table.model_fields_set:
-                    reason = f"leave {field} out: it is for Hudi tables, and every target has format: parquet"
-                    raise self._invalid("tables", f"{table.name}: {field}", reason)
+                    reason = (
+                        f"{table.name}: remove {field}: only Hudi tables have it, and every target has format: parquet"
+                    )
+                    raise self._invalid("tables", None, reason)
 
     def _require_suitable_transforms(self) -> None:
         required = {
@@ -164,10 +166,10 @@ class PipelineSpec(YamlModel):
             raise self._invalid("tables", names, f"name the tables of source.tables, which are {', '.join(captured)}")
         for own in (HEARTBEAT_TABLE, f"{SIGNAL_TABLE}_{self.name}", NOTIFICATIONS):
             if own in names:
-                raise self._invalid("tables", names, f"{own} is the pipeline's own table; leave it out")
+                raise self._invalid("tables", names, f"{own} is the pipeline's own table; remove it")
         for table in self.tables:
             if field := "poll" if table.poll else "topic" if table.topic else None:
-                raise self._invalid("tables", names, f"{table.name}: leave {field} out, or use source.kind query")
+                raise self._invalid("tables", names, f"{table.name}: remove {field}, or use source.kind query")
 
     def _require_query_fields(self) -> None:
         if lacking := [table.name for table in self.tables if table.poll is None]:
@@ -175,14 +177,14 @@ class PipelineSpec(YamlModel):
         if twice := repeated(table.topic or table.name for table in self.tables):
             raise self._invalid("tables", twice, f"give each table a topic of its own: {', '.join(twice)}")
         if self.stream.format != "json":
-            raise self._invalid("stream", "format: avro", "use format json with source.kind query")
+            raise self._invalid("stream", self.stream.format, "use format json with source.kind query")
         if self.landing.sink is not None:
-            raise self._invalid("landing", "sink", "land polled rows with the land job: leave the sink out")
+            raise self._invalid("landing", None, "remove sink: the land job lands polled rows")
         if self.mode == "continuous":
             raise self._invalid("mode", self.mode, "use triggered with source.kind query")
         if "retained_wal_limit_mb" in self.model_fields_set:
-            limit = self.retained_wal_limit_mb
-            raise self._invalid("retained_wal_limit_mb", limit, "leave it out: polling has no replication slot")
+            reason = "not allowed with source.kind query: polling has no replication slot; remove it"
+            raise self._invalid("retained_wal_limit_mb", None, reason)
 
     def _invalid(self, field: str, given: object, reason: str) -> ValueError:
         return field_error(type(self).__name__, field, given, reason)

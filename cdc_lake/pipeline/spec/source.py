@@ -41,5 +41,5 @@ class SourceSpec(YamlModel):
                 raise field_error(title, "publication", None, "missing; give the publication's name")
         for kind, fields in (("log", ("tables", "publication")), ("query", ("poll_seconds",))):
             if kind != self.kind and (foreign := [name for name in fields if name in given]):
-                raise field_error(title, foreign[0], None, f"leave it out: it belongs to kind {kind}")
+                raise field_error(title, foreign[0], None, f"only valid with kind: {kind}; remove it")
         return self

@@ -69,9 +69,9 @@ class PollSpec(YamlModel):
             if used and not column:
                 raise field_error(type(self).__name__, field, None, f"missing; name the column for mode {self.mode}")
             if column and not used:
-                raise field_error(type(self).__name__, field, column, f"leave it out with mode {self.mode}")
+                raise field_error(type(self).__name__, field, None, f"not allowed with mode {self.mode}; remove it")
         if self.time_zone and not self.timestamp:
-            raise field_error(type(self).__name__, "time_zone", self.time_zone, "leave it out without timestamp")
+            raise field_error(type(self).__name__, "time_zone", None, "not allowed without timestamp; remove it")
         return self
 
 
@@ -113,7 +113,7 @@ class TableSpec(YamlModel):
                 reason = f"{with_verb(named)} in {field}, and must be captured; remove it from one of the lists"
                 raise field_error(type(self).__name__, "exclude_columns", named, reason)
         if self.exclude_columns and self.poll is not None and self.poll.sql:
-            reason = f"leave it out: {self.poll.sql} selects the columns"
+            reason = f"not allowed: {self.poll.sql} selects the columns; remove it"
             raise field_error(type(self).__name__, "exclude_columns", self.exclude_columns, reason)
         return self
 
@@ -144,6 +144,6 @@ class TargetSpec(YamlModel):
     def _fields_of_format(self) -> Self:
         for field in ("table_type", "deletes"):
             if self.format == "parquet" and field in self.model_fields_set:
-                reason = "leave it out for format: parquet, whose objects are never changed"
-                raise field_error(type(self).__name__, field, getattr(self, field), reason)
+                reason = "not allowed with format: parquet, whose objects are never changed; remove it"
+                raise field_error(type(self).__name__, field, None, reason)
         return self

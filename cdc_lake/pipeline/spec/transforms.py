@@ -19,7 +19,7 @@ At = Literal["source", "landing"]
 def _source_only(reason: str) -> AfterValidator:
     def check(given: At) -> At:
         if given == "landing":
-            raise ValueError(f"{reason}; write at: source, or leave it out")
+            raise ValueError(f"{reason}; write at: source, or remove it")
         return given
 
     return AfterValidator(check)
@@ -107,7 +107,7 @@ class ReplaceField(_Transform):
         if not self.renames and not self.exclude:
             raise field_error(type(self).__name__, "renames", {}, "name a column in renames or exclude")
         if self.exclude and self.at == "landing":
-            reason = "leave it out, or write at: source: a column that raw objects do not have need not be captured"
+            reason = "remove it, or write at: source: a column that raw objects do not have need not be captured"
             raise field_error(type(self).__name__, "exclude", None, reason)
         return self
 

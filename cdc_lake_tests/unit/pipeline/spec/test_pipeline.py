@@ -54,22 +54,32 @@ FAULTS = [
     ("prefix: shop }", "prefix: shop, key: a }", "stream.key", "allowed here: prefix, partitions"),
     ("prefix: shop }", "prefix: shop, format: xml }", "stream.format", "Input should be 'json' or 'avro'"),
     ("prefix: shop }", "prefix: shop, format: avro }", "stream.registry", "name it, apicurio or confluent"),
-    ("prefix: shop }", "prefix: shop, registry: apicurio }", "stream.registry", "leave it out, or use format: avro"),
-    ("flush_seconds: 30", "format: avro, flush_seconds: 30", "landing", "use it with stream.format avro"),
+    (
+        "prefix: shop }",
+        "prefix: shop, registry: apicurio }",
+        "stream.registry",
+        "only valid with format: avro; remove it",
+    ),
+    ("flush_seconds: 30", "format: avro, flush_seconds: 30", "landing", "format avro requires stream.format avro"),
     ("flush_seconds: 30", "flush_second: 30", "landing.flush_second", "allowed here: format, compression, flush_"),
-    ("flush_seconds: 30", "compression: gzip, flush_seconds: 30", "landing.compression", "or use format: parquet"),
+    (
+        "flush_seconds: 30",
+        "compression: gzip, flush_seconds: 30",
+        "landing.compression",
+        "only valid with format: parquet",
+    ),
     ("flush_seconds: 30", "format: parquet, compression: lz4", "landing.compression", "'gzip', 'snappy' or 'zstd'"),
     (
         "flush_seconds: 30",
         "format: parquet, sink: { layout: lenses }",
         "landing.sink",
-        "land Parquet with the land job: leave the sink out",
+        "cannot write format: parquet, only the land job can; remove the sink",
     ),
     (
         "flush_seconds: 30",
         "partition_by: [country], sink: { layout: lenses }",
         "landing.partition_by",
-        "leave it out: the sink connector decides the keys of its objects",
+        "not allowed with sink, whose connector decides the keys of its objects",
     ),
     (
         "key: [order_id]",
@@ -87,13 +97,13 @@ FAULTS = [
         "key: [order_id]",
         "key: [order_id]\n      landing: { compression: zstd }",
         "tables",
-        "orders: landing: compression: leave it out, or use format: parquet, not 'zstd'",
+        "orders: landing: compression: only valid with format: parquet; remove it",
     ),
     (
         "key: [order_id]",
         "key: [order_id]\n      landing: { format: avro }",
         "tables",
-        "orders: landing: use it with stream.format avro, whose schemas it stores",
+        "orders: landing: format avro requires stream.format avro, whose schemas it stores",
     ),
     (
         "key: [order_id]",
@@ -105,7 +115,7 @@ FAULTS = [
         "database: shop_lake",
         "database: a\n      format: parquet\n      deletes: soft",
         "targets.0.deletes",
-        "leave it out for format: parquet",
+        "not allowed with format: parquet, whose objects are never changed; remove it",
     ),
     ("[totals.sql, countries.sql]", "[{ sql: totals }]", "datasets.0.sql", SQL_FILE),
     (
@@ -118,7 +128,7 @@ FAULTS = [
         "[totals.sql, countries.sql]",
         "[{ sql: totals.sql, table: false, partition_by: [a] }]",
         "datasets.0.partition_by",
-        "leave it out for table: false",
+        "not allowed with table: false; remove it",
     ),
     (
         "key: [order_id]",
@@ -485,7 +495,7 @@ def test_a_parquet_target_needs_objects_that_the_catalog_reads(by_name: Refused)
     avro = avro.replace("key: [order_id]", "key: [order_id]\n      landing: { format: avro }")
     assert "targets: lake: format: parquet: land table orders as parquet or json" in by_name(avro)
     sink = parquet.replace("flush_seconds: 30", "sink: { layout: lenses }")
-    assert "landing: leave it out: target lake reads objects of the land job" in by_name(sink)
+    assert "landing: remove sink: target lake reads objects of the land job" in by_name(sink)
 
 
 def test_a_table_overrides_the_landing_of_the_pipeline(tmp_path: Path) -> None:
@@ -528,13 +538,18 @@ attributes:
       poll: { mode: timestamp, timestamp: changed, table: orders, sql: order_countries.sql }
 """
 QUERY_FAULTS = [
-    ("poll_seconds: 5", "publication: p", "source.publication", "leave it out: it belongs to kind log"),
-    ("poll_seconds: 5", "tables: [orders]", "source.tables", "leave it out: it belongs to kind log"),
+    ("poll_seconds: 5", "publication: p", "source.publication", "only valid with kind: log; remove it"),
+    ("poll_seconds: 5", "tables: [orders]", "source.tables", "only valid with kind: log; remove it"),
     ("poll_seconds: 5", "poll_seconds: 0", "source.poll_seconds", "greater than or equal to 1"),
     ("kind: query", "kind: outbox", "source.kind", "Input should be 'log' or 'query'"),
     ("prefix: shop }", "prefix: shop, format: avro, registry: apicurio }", "stream", "use format json with"),
     ("prefix: shop }", "prefix: shop }\n  mode: continuous", "mode", "use triggered with source.kind query"),
-    ("prefix: shop }", "prefix: shop }\n  landing: { sink: { layout: lenses } }", "landing", "leave the sink out"),
+    (
+        "prefix: shop }",
+        "prefix: shop }\n  landing: { sink: { layout: lenses } }",
+        "landing",
+        "remove sink: the land",
+    ),
     (
         "prefix: shop }",
         "prefix: shop }\n  retained_wal_limit_mb: 9",
@@ -554,7 +569,7 @@ QUERY_FAULTS = [
         "topic: alt.orders",
         "exclude_columns: [note]",
         "tables.1.exclude_columns",
-        "leave it out: order_countries.sql selects the columns",
+        "not allowed: order_countries.sql selects the columns",
     ),
     (
         "  stream:",
@@ -574,7 +589,7 @@ QUERY_FAULTS = [
         "timestamp: changed }",
         "timestamp: changed, incrementing: id }",
         "tables.0.poll.incrementing",
-        "leave it out with",
+        "not allowed with mode timestamp; remove it",
     ),
     (
         "timestamp, timestamp: changed }",
@@ -599,9 +614,9 @@ def test_fields_of_the_other_kind_are_refused(tmp_path: Path, old: str, new: str
 @pytest.mark.parametrize(
     ("old", "new", "field", "allowed"),
     [
-        ("schema: sales", "schema: sales\n    poll_seconds: 5", "source.poll_seconds", "it belongs to kind query"),
-        ("key: [order_id]", "key: [order_id]\n      poll: { timestamp: c }", "tables", "orders: leave poll out"),
-        ("key: [order_id]", "key: [order_id]\n      topic: other", "tables", "orders: leave topic out"),
+        ("schema: sales", "schema: sales\n    poll_seconds: 5", "source.poll_seconds", "only valid with kind: query"),
+        ("key: [order_id]", "key: [order_id]\n      poll: { timestamp: c }", "tables", "orders: remove poll"),
+        ("key: [order_id]", "key: [order_id]\n      topic: other", "tables", "orders: remove topic"),
     ],
 )
 def test_fields_of_polling_need_kind_query(by_name: Refused, old: str, new: str, field: str, allowed: str) -> None:

@@ -72,7 +72,7 @@ def capture(shop: Shop, *given: dict[str, Any], epoch: int = 0) -> schema_captur
         (CAST | {"spec": {"order_id": "int8"}}, "'int32', 'int64', 'float64' or 'string'"),
         (
             {"type": "ReplaceField", "exclude": ["note"], "at": "landing"},
-            "leave it out, or write at: source: a column that raw objects do not have need not be captured",
+            "remove it, or write at: source: a column that raw objects do not have need not be captured",
         ),
         (HASH | {"columns": []}, "at least 1 item"),
         (HASH | {"algorithm": "MD5"}, "'SHA-256', 'SHA-384' or 'SHA-512'"),
