@@ -38,6 +38,12 @@ from resources.spark.emr_code import EmrCode
 from resources.spark.emr_job_files import JobFiles
 from resources.spark.emr_serverless import EmrServerlessSpark
 
+_SOURCE_HINT = (
+    "Check CDC_LAKE_SOURCE_HOST and CDC_LAKE_SOURCE_SECRET, and that the database's security group allows connections "
+    "from here."
+)
+_KAFKA_HINT = "Check CDC_LAKE_KAFKA_CLUSTER, and that the cluster's security group allows its plaintext port from here."
+_CONNECT_HINT = "Check CDC_LAKE_CONNECT_URL, CDC_LAKE_CONNECT_USER and CDC_LAKE_CONNECT_PASSWORD."
 _DEBEZIUM = "io.debezium.connector.postgresql.PostgresConnector"
 
 
@@ -53,6 +59,7 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
         security=settings.kafka_security,
         region=settings.region,
         registry=_registry(settings),
+        hint="" if settings.kafka_security == "iam" else _KAFKA_HINT,  # with IAM, the resource has a hint
     )
     found: dict[str, dg.ConfigurableResource[Any]] = {
         "postgres": Postgres(
@@ -63,6 +70,7 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
             database=settings.source_database,
             capture_role=settings.capture_role,
             salt_secret=_secret(settings, settings.hash_salt_secret),
+            hint=_SOURCE_HINT,
         ),
         "kafka": kafka,
         "connect": _connect(settings, kafka),
@@ -117,7 +125,7 @@ def _connect(settings: AwsSettings, kafka: Kafka) -> KafkaConnect | MskConnect:
     """Return the user's own Connect worker if its URL is set, else MSK Connect."""
     if settings.connect_url:
         password = dg.EnvVar("CDC_LAKE_CONNECT_PASSWORD") if settings.connect_user else ""
-        return KafkaConnect(url=settings.connect_url, user=settings.connect_user, password=password)
+        return KafkaConnect(url=settings.connect_url, user=settings.connect_user, password=password, hint=_CONNECT_HINT)
     return MskConnect(
         region=settings.region, settings=_connect_settings(settings), kafka=kafka, poll_seconds=settings.poll_seconds
     )

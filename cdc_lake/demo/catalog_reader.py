@@ -1,4 +1,4 @@
-"""Read tables and views of a pipeline's first target through Athena, for the demos' stories."""
+"""Read tables and views of a pipeline's first target through Athena, for the demos' example changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo of each pipeline: how its sample is loaded and removed, and its stories."""
+"""The demo of each pipeline: how its sample is loaded and removed, and its example changes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PipelineDemo:
     load: Callable[[ConnectionParameters, UserRows], Mapping[str, int]]
     """Loads the sample with generated rows or the user's; returns the number of rows of each table."""
     stories: Mapping[str, tuple[str, RunStory]]
-    """The stories by name: a description of what happens, and the function. They need the sample's own rows."""
+    """The example changes by name: a description, and the function. They need the sample's own rows."""
     verify: bool
     """Whether the last step compares source and lake row by row."""
     hint: Callable[[Mapping[str, Any]], str]

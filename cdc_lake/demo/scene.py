@@ -1,4 +1,4 @@
-"""The tools of a demo's story: observers of each table, and runs of stages, compaction, reconciliation and verify."""
+"""The tools of example changes: observers of each table, and runs of stages, compaction, reconciliation and verify."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cdc_lake.pipeline.table_flow import TableFlow
 AFTER_SOURCE = STAGES[1:]
 
 Story = dict[str, Any]
-"""The values that a story observed: first the id of the changed row, last `ok`: whether all are as expected."""
+"""The values that an example change observed: first the changed row's id, last `ok`: whether all are as expected."""
 
 
 class RunStages(Protocol):
@@ -90,4 +90,4 @@ class Scene:
 
 
 RunStory = Callable[[Scene, RunStages], Story]
-"""A story: changes the source, runs stages, and returns the observed values. It is called again if interrupted."""
+"""Changes the source, runs stages, and returns the observed values. It is called again if interrupted."""

@@ -59,7 +59,7 @@ class Demo:
         results = {}
         stories = {} if self._given.files else self._sample.stories
         for name, (what, story) in stories.items():
-            found = self._step(f"story {name}", f"story: {what}", partial(self._story, story))
+            found = self._step(f"story {name}", f"example change: {what}", partial(self._story, story))
             _keep(checks, found["checks"])
             results[name] = found["seen"]
         verified = self._step("verify", "comparing source and lake", self._verify) if self._sample.verify else {}

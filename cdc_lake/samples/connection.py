@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import psycopg2
 from psycopg2.extensions import connection
 
-from cdc_lake.samples.errors import LoadError
+from cdc_lake.samples.errors import ConnectError
 
 CONNECT_TIMEOUT_SECONDS = 10
 
@@ -28,7 +28,7 @@ class ConnectionParameters:
     def connect(self) -> connection:
         """Open a connection.
 
-        Raises LoadError if the server cannot be reached, rejects the user, or does not have the database.
+        Raises ConnectError if the server cannot be reached, rejects the user, or does not have the database.
         """
         try:
             return psycopg2.connect(
@@ -43,7 +43,7 @@ class ConnectionParameters:
             )
         except psycopg2.OperationalError as error:
             message = str(error).strip()
-            raise LoadError(f"Cannot connect to {self}: {message}\n{_advice(message)}") from error
+            raise ConnectError(f"Cannot connect to {self}: {message}\n{_advice(message)}") from error
 
 
 def _advice(message: str) -> str:

@@ -1,4 +1,4 @@
-"""The error that loading, removing or changing a sample raises."""
+"""The errors that loading, removing or changing a sample raises."""
 
 from __future__ import annotations
 
@@ -10,3 +10,7 @@ class LoadError(Exception):
         super().__init__(user_message)
         self.user_message = user_message
         """The message for the user: what failed, with the object's name, and what to do next."""
+
+
+class ConnectError(LoadError):
+    """The server cannot be reached, rejects the user, or does not have the database."""

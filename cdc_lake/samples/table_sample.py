@@ -87,7 +87,10 @@ def load(
             schema_objects.mark(cur, created, sample.mark)
             counts = sample_tables.count(cur, sample.schema, tables)
     except psycopg2.Error as error:
-        raise LoadError(f"Cannot load into {parameters}: {str(error).strip()}\nNothing was loaded.") from error
+        raise LoadError(
+            f"Cannot load the {sample.title} sample into {parameters}: {str(error).strip()}\n"
+            "Nothing was loaded. Correct the cause and run `cdc-lake load` again."
+        ) from error
     return LoadReport(counts, wal_level, time.monotonic() - started, roles=tuple(roles))
 
 
@@ -128,7 +131,10 @@ def _tables(sample: TableSample, objects: Sequence[SchemaObject]) -> list[Schema
 def _refuse_existing(sample: TableSample, existing: Sequence[SchemaObject], parameters: ConnectionParameters) -> None:
     if not (tables := _tables(sample, existing)):
         return
-    found = f'Cannot load into {parameters}: relation "{tables[0].label}" already exists. Nothing was changed.'
+    found = (
+        f'Cannot load the {sample.title} sample into {parameters}: relation "{tables[0].label}" already exists. '
+        "Nothing was changed."
+    )
     if any(each.comment != sample.mark for each in tables):
         raise LoadError(f"{found} It is not the sample's table: load into another database.")
     drops = schema_objects.drop_statements(each for each in existing if each.comment == sample.mark)

@@ -8,7 +8,7 @@ COUNTS = {"source": 829, "topic": 829, "raw": 829, "lake": 829, "dataset": 2152}
 
 
 def assert_demo_is_complete(summary: dict[str, Any]) -> None:
-    """Require the counts of every stage, no failed check, and three successful stories."""
+    """Require the counts of every stage, no failed check, and three successful example changes."""
     assert summary["stages"] == COUNTS, summary["stages"]
     assert summary["checks"]["failed"] == 0, summary["checks"]["faults"]
     assert {name: story["ok"] for name, story in summary["stories"].items()} == {

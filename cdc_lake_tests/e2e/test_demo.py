@@ -1,4 +1,4 @@
-"""The demo: counts by stage, the stories, and passed checks; the same again, also with a folder of SQL scripts."""
+"""The demo: counts by stage, example changes, and passed checks; the same again, also with a folder of SQL scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cdc-lake demo moma` beside Northwind: counts, stories, equal tables; the commands of its page, and its notebook."""
+"""`cdc-lake demo moma` beside Northwind: counts, changes, equal tables; the commands of its page, and its notebook."""
 
 from __future__ import annotations
 

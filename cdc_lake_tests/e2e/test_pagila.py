@@ -1,4 +1,4 @@
-"""`cdc-lake demo pagila` and `pagila_query`: counts, stories, equal tables, and the commands of their page."""
+"""`cdc-lake demo pagila` and `pagila_query`: counts, example changes, equal tables, and the commands of their page."""
 
 from __future__ import annotations
 

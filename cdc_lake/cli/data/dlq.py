@@ -77,7 +77,7 @@ def show(
         bool, typer.Option("--raw", help="Print only the value's bytes, unchanged in a pipe or file.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object: `value` in base64, `text` decoded (from Avro too).")
+        bool, typer.Option("--json", help="Print one JSON object: `value` in base64, `text` decoded (from Avro too).")
     ] = False,
 ) -> None:
     """Show one dead letter: the record's position, the reason, and the value."""
@@ -111,7 +111,7 @@ def show(
 def replay(
     pipeline: Pipeline,
     letter: Annotated[list[str] | None, typer.Argument(help="Ids of letters from `dlq list`; default: all.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per lake table.")] = False,
 ) -> None:
     """Apply dead letters again, after their cause is fixed; exit code 1 if one still cannot be read.
 
@@ -166,7 +166,8 @@ def replay(
             if parquet_tables:
                 typer.echo(
                     f"The dead letters of {table.name} stay open: they cannot be applied to targets with format: "
-                    f"parquet ({', '.join(parquet_tables)}). Update their rows at the source, then drop the letters.",
+                    f"parquet ({', '.join(parquet_tables)}). Update their rows at the source, then "
+                    f"run `cdc-lake dlq drop {pipeline} LETTER`.",
                     err=True,
                 )
     if failed:

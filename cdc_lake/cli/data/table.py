@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 def show(
     table: Name,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The number of newest commits.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show a table's commits, the oldest state that can be read, files, write amplification, pending compactions."""
     from cdc_lake import reading

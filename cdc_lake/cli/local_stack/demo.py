@@ -33,7 +33,10 @@ def demo(
     csv: Annotated[
         list[str] | None,
         typer.Option(
-            "--csv", metavar="TABLE=FILE", help="With moma: load the museum's file; once for each table. No stories."
+            "--csv",
+            metavar="TABLE=FILE",
+            help="With moma: load this CSV file into the table; repeat for each table. The demo then skips its example "
+            "changes.",
         ),
     ] = None,
     resume: Annotated[bool, typer.Option(help="Continue an interrupted demo.")] = False,

@@ -44,7 +44,8 @@ def journals(pipeline: str) -> Sequence[str]:
 def succeeded(summary: Mapping[str, Any]) -> bool:
     """Return whether a demo succeeded.
 
-    No check failed, each story is ok, each table has equal counts in all stages, and verified tables equal the source.
+    No check failed, each example change is ok, each table has equal counts in all stages, and verified tables equal the
+    source.
     """
     equal = all(len(set(table["stages"].values())) == 1 for table in summary["tables"].values())
     stories = all(story["ok"] for story in summary["stories"].values())
@@ -153,7 +154,7 @@ def _rows(count: int, records: int | None) -> str:
 
 
 def _sentence(name: str, story: Mapping[str, Any]) -> str:
-    """Format a story as one line: the id of its row (the first value), then its other values except mappings."""
+    """Format an example change as one line: the row's id (the first value), then the other values except mappings."""
     (key, row_id), *facts = ((key, value) for key, value in story.items() if key != "ok")
     text = ", ".join(f"{key.replace('_', ' ')} {_text(value)}" for key, value in facts if not isinstance(value, dict))
     return f"{key.removesuffix('_id')} {row_id} {name}: {text}"

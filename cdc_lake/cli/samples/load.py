@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
 from cdc_lake.samples.connection import ConnectionParameters
-from cdc_lake.samples.errors import LoadError
+from cdc_lake.samples.errors import ConnectError, LoadError
 from cdc_lake.samples.load_report import LoadReport
 from cdc_lake.samples.loadable import SAMPLES, LoadableSample
 from cdc_lake.samples.sample_tables import Progress as Show
@@ -87,7 +87,8 @@ def load_command(
     try:
         report = _load_with_progress(errors, partial(chosen.load, parameters, sql_dir, files))
     except LoadError as error:
-        errors.print(f"{error.user_message} {hint}".strip(), style="red", markup=False, highlight=False, soft_wrap=True)
+        advice = f" {hint}" if hint and isinstance(error, ConnectError) else ""
+        errors.print(f"{error.user_message}{advice}", style="red", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(1) from error
     _print(report, console, parameters, chosen)
 
@@ -111,7 +112,7 @@ def _from_options(host: str, port: int, dbname: str, user: str) -> ConnectionPar
 
 
 def _from_profile() -> tuple[ConnectionParameters, str]:
-    """Return the connection to the profile's source database, and a sentence to append to errors."""
+    """Return the connection to the profile's source database, and a sentence to append to connection errors."""
     from cdc_lake.profile import resolved
 
     postgres = resolved()["postgres"]

@@ -62,7 +62,10 @@ def load(
             tables = sample_tables.count(cur, SCHEMA, _tables(cur))
         _commit(conn, parameters)
     except psycopg2.Error as error:
-        raise LoadError(f"Cannot load into {parameters}: {str(error).strip()}\nNothing was loaded.") from error
+        raise LoadError(
+            f"Cannot load the Northwind sample into {parameters}: {str(error).strip()}\n"
+            "Nothing was loaded. Correct the cause and run `cdc-lake load` again."
+        ) from error
     finally:
         conn.close()
     return LoadReport(tables, wal_level, time.monotonic() - started, own_outbox, tuple(roles))
@@ -113,8 +116,8 @@ def _prepare(cur: cursor, parameters: ConnectionParameters) -> str:
     cur.execute("SELECT 1 FROM pg_publication WHERE pubname = %s", (PUBLICATION,))
     if cur.fetchone():
         raise LoadError(
-            f"Cannot load into {parameters}: publication {PUBLICATION} exists already. Nothing was changed. "
-            f"If it is not needed any more: DROP PUBLICATION {PUBLICATION}."
+            f"Cannot load the Northwind sample into {parameters}: publication {PUBLICATION} exists already. "
+            f"Nothing was changed. If it is not needed any more: DROP PUBLICATION {PUBLICATION}."
         )
     return wal_level
 
@@ -133,7 +136,7 @@ def _ensure_schema(cur: cursor, parameters: ConnectionParameters) -> None:
 
 
 def _schema_exists(mark: str, parameters: ConnectionParameters) -> LoadError:
-    found = f"Cannot load into {parameters}: schema {SCHEMA} exists already. Nothing was changed."
+    found = f"Cannot load the Northwind sample into {parameters}: schema {SCHEMA} exists already. Nothing was changed."
     if mark != MARK:
         return LoadError(f"{found} It is not the sample's schema: load into another database.")
     return LoadError(

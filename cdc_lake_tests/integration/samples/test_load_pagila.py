@@ -1,4 +1,4 @@
-"""Loading Pagila into a real server: generated rows, or scripts like a dump; its triggers, stories and removal."""
+"""Loading Pagila into a real server: generated rows, or scripts like a dump; triggers, example changes and removal."""
 
 from __future__ import annotations
 

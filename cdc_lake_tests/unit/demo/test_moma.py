@@ -1,4 +1,4 @@
-"""MoMA's stories: each is ok only with the expected states, and restores the sample's row first."""
+"""MoMA's example changes: each is ok only with the expected states, and restores the sample's row first."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class FakeScene:
         self.base_files = None if self.cow is None else {**self.cow, reading.FILE_NAME: "group_0-1-2_2026.parquet"}
 
     def scalar(self, sql: str) -> object:
-        """Answer the stories' queries."""
+        """Answer the example changes' queries."""
         shown = self.base_files if "moma_mor" in sql else self.cow
         if "count(" in sql:
             return 0 if shown is None else 1
@@ -98,7 +98,7 @@ def artist(monkeypatch: pytest.MonkeyPatch) -> FakeScene:
 
 
 def run(story: Any, scene: FakeScene) -> dict[str, Any]:  # noqa: ANN401 - a fake scene
-    """Run a story."""
+    """Run an example change."""
     found: dict[str, Any] = story(scene, scene.run_stages)
     return found
 

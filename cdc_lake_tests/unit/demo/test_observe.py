@@ -1,4 +1,4 @@
-"""Observer of the demo: numbers of records and of distinct changes; and Northwind's stories."""
+"""Observer of the demo: numbers of records and of distinct changes; and Northwind's example changes."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ STEPS = [
 
 
 class Fakes:
-    """A fake of the graph, the loader and the stories, which records their calls."""
+    """A fake of the graph, the loader and the example changes, which records their calls."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -68,7 +68,7 @@ class Fakes:
         return Materialised({}, passed, {name: "rows: 3" for name, ok in passed.items() if not ok})
 
     def story(self, name: str, ok: bool = True) -> Callable[[object, RunStages], dict[str, Any]]:
-        """Return a story that carries its change through."""
+        """Return an example change that records its call."""
 
         def run_story(_scene: object, carry: RunStages) -> dict[str, Any]:
             self.record(f"story {name}")

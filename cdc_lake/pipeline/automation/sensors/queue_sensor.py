@@ -144,8 +144,9 @@ def _run(target: Target) -> tuple[str, Literal["land", "apply"]]:
 
 def _unreadable(queue: Sqs, message: Message, error: UnreadableEventError) -> str:
     return (
-        f"Cannot read message {message.id} of {queue.queue_url}: it is not an S3 event: {error.user_message}. It stays "
-        f"there, and goes to the dead-letter queue after its last receipt (this was number {message.receipts})."
+        f"Cannot read message {message.id} of {queue.queue_url} as an S3 event: {error.user_message}. It stays in the "
+        f"queue until SQS moves it to the dead-letter queue (receive count: {message.receipts}). Find and stop its "
+        "sender."
     )
 
 
@@ -153,10 +154,14 @@ def _dead_letters_warning(queue: Sqs) -> str | None:
     """Return a warning if there is no dead-letter queue, or if it contains messages."""
     found = queue.dead_letters()
     if found is None:
-        return f"{queue.queue_url} has no dead-letter queue: unreadable messages are delivered again until they expire"
+        return (
+            f"{queue.queue_url} has no dead-letter queue: unreadable messages are delivered again until they expire. "
+            "Give it a redrive policy."
+        )
     if not found.messages:
         return None
     return (
         f"Dead-letter queue {found.arn} is not empty (messages: {found.messages}): they could not be handled in "
-        f"{found.after} receipts. Listing finds their objects. Read them, fix their sender, and purge or redrive them."
+        f"{found.after} receipts. Listing finds their objects. Read the messages, fix their sender, and "
+        "purge or redrive them."
     )

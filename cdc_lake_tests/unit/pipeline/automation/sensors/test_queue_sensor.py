@@ -247,8 +247,8 @@ def test_unreadable_messages_go_to_the_dead_letter_queue(
     for receipt in (1, 2, 3):
         queue_daemon.skip()
         stderr = capsys.readouterr().err
-        assert "is not an S3 event" in stderr
-        assert f"this was number {receipt})" in stderr
+        assert "as an S3 event: " in stderr
+        assert f"(receive count: {receipt})" in stderr
     queue_daemon.skip()
     assert queue_daemon.messages == 0
     clock.advance(301)
