@@ -6,10 +6,10 @@ from pathlib import Path
 
 import dagster as dg
 
+from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.sensors import queue_sensor
 from cdc_lake.pipeline.automation.sensors.sensor_intervals import QUEUE
-from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.exclusive_names import require_exclusive
 from cdc_lake.pipeline.loading import load, names
 from cdc_lake.profile import run_resources
@@ -35,7 +35,9 @@ def defs() -> dg.Definitions:
     queue_sensors = []
     if QUEUE in resources:
         jobs = {job.name: job for job in pipelines.jobs or ()}
-        queue_sensors.append(queue_sensor.build([(flow, Jobs(flow, all_checks.build(flow))) for flow in flows], jobs))
+        queue_sensors.append(
+            queue_sensor.build([(flow, Jobs(flow, pipeline_checks.build(flow))) for flow in flows], jobs)
+        )
     own = dg.Definitions(
         sensors=queue_sensors, resources=resources, executor=dg.in_process_executor, component_tree=tree
     )

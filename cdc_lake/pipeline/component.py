@@ -8,6 +8,7 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel
 
+from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline.assets import (
     dashboard,
     dataset,
@@ -29,7 +30,7 @@ from cdc_lake.pipeline.automation.sensors import (
     sensor_intervals,
 )
 from cdc_lake.pipeline.automation.sensors.sensor_intervals import SensorIntervals
-from cdc_lake.pipeline.checks import all_checks, tiers
+from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.upstream_checks import upstream_of
 from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.pipeline.flow import Flow
@@ -40,7 +41,13 @@ from cdc_lake.pipeline.spec.pipeline import PipelineSpec
 
 @dg.scaffold_with(PipelineScaffolder)
 class CdcPipeline(dg.Component):
-    """A pipeline that copies every committed change of PostgreSQL tables to lake tables, datasets and dashboards."""
+    """A pipeline that copies every committed change of PostgreSQL tables to lake tables, datasets and dashboards.
+
+    It is declared in a `defs.yaml` (all fields: docs/reference/pipeline-yaml.md):
+
+        type: cdc_lake.CdcPipeline
+        attributes: { name: shop, source: { database: devdb, schema: sales, tables: [orders], publication: shop }, … }
+    """
 
     def __init__(self, spec: PipelineSpec) -> None:
         self.spec = spec
@@ -58,7 +65,7 @@ class CdcPipeline(dg.Component):
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
         """Return the component of a YAML file whose attributes are already validated."""
         if not isinstance(attributes, PipelineSpec):
-            raise TypeError(f"{context.path}: attributes must be a PipelineSpec, not {type(attributes).__name__}")
+            raise TypeError(f"Cannot load {context.path}: its attributes were not validated by Dagster.")
         return cls(attributes)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -68,7 +75,7 @@ class CdcPipeline(dg.Component):
 
 def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Definitions:  # noqa: B008 - it is frozen
     """Return the definitions of one pipeline."""
-    checks = all_checks.build(flow)
+    checks = pipeline_checks.build(flow)
     jobs = Jobs(flow, checks)
     required = tiers.correctness(checks)
     datasets, dashboards = upstream_of("dataset", required), upstream_of("dashboard", required)
@@ -80,7 +87,7 @@ def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Defi
     assets += [dashboard.build(flow, file, dashboards) for file in flow.spec.dashboards]
     refresh = []
     if jobs.refresh.assets:
-        # In continuous mode there is a commit every few seconds.
+        # In continuous mode there is a commit every few seconds, so datasets are refreshed at most once per report.
         pause = intervals.listing_seconds if flow.spec.mode == "triggered" else continuous.REPORT_SECONDS
         refresh = [dataset_refresh.build(flow, jobs, datasets, dashboards, int(pause))]
     continuous_jobs = continuous_job.jobs(flow)

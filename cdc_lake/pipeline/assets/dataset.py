@@ -5,7 +5,6 @@ A refined table is such a view over a table that its builds write (refined_table
 
 import os
 from collections.abc import Sequence
-from decimal import Decimal
 
 import dagster as dg
 import sqlglot
@@ -17,10 +16,12 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names, stage_state
 from cdc_lake.contract.objects.parquet_file import OWN_COLUMNS
 from cdc_lake.contract.objects.store import ObjectStore as Bucket
+from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import column_lineage, standard_metadata
+from cdc_lake.pipeline.assets.dataset_totals import column_types, totals
 from cdc_lake.pipeline.assets.refined_table import RefinedTable
 from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.bucket_location import location
@@ -29,11 +30,9 @@ from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.short_digest import short_digest
 from cdc_lake.pipeline.spec.dataset import DatasetSpec
 from cdc_lake.pipeline.table_flow import TableFlow
-from resources.athena import Athena, QueryResult
+from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog, TableDefinition
 from resources.object_store import ObjectStore
-
-_NUMERIC = ("decimal", "double", "real", "float")
 
 
 def build(flow: Flow, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
@@ -78,7 +77,7 @@ def build(flow: Flow, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey]
         else:
             inputs = short_digest(repr((sql, table_columns)))
             changes = _create_view(flow, name, sql, inputs, athena, glue, bucket)
-        columns = _columns(athena, catalog, name)
+        columns = column_types(athena, catalog, name)
         found = totals(athena, catalog, name, columns)
         upstream = {
             relation: (table.key("lake"), names)
@@ -138,7 +137,8 @@ def _refine(refined: RefinedTable, inputs: str, owner: str) -> dict[str, str | i
             done = refined.build(held.check)
             current = done.id
             changes = {
-                "changes": f"build {done.id}: {done.partitions} partitions by {done.statements} statements"
+                "changes": f"build {done.id}: {counted(done.partitions, 'partition')} by "
+                f"{counted(done.statements, 'statement')}"
                 if done.partitions
                 else f"build {done.id}",
                 "partitions": done.partitions,
@@ -184,21 +184,6 @@ def require_readable(flow: Flow, file: str, sql: str, profile: str) -> None:
             )
 
 
-def totals(athena: Athena, catalog: str, name: str, columns: Sequence[tuple[str, str]] | None = None) -> QueryResult:
-    """Query the number of rows of a dataset and the sum of each numeric column: one row (`rows`, then the columns).
-
-    `columns` are the names and types of the dataset's columns; None queries them.
-    """
-    known = _columns(athena, catalog, name) if columns is None else columns
-    sums = ", ".join(f'sum("{column}") AS "{column}"' for column, kind in known if kind.startswith(_NUMERIC))
-    return athena.query(f'SELECT count(*) AS "rows"{", " + sums if sums else ""} FROM "{catalog}"."{name}"')  # noqa: S608
-
-
-def as_decimal(value: object) -> Decimal:
-    """Return a total as a decimal; NULL, the sum of no rows, becomes 0."""
-    return Decimal(str(value or 0))
-
-
 def _relations(table: TableFlow, definition: TableDefinition | None) -> dict[str, list[str]]:
     """Return the column names of the table and of its view, from the catalog; empty lists if the table does not exist.
 
@@ -210,8 +195,3 @@ def _relations(table: TableFlow, definition: TableDefinition | None) -> dict[str
     names = [column.name for column in (*definition.columns, *definition.partition_keys)]
     shown = names if table.is_hudi else [*(name for name in names if name not in OWN_COLUMNS), ORDER_COLUMN]
     return {table.catalog_table: names, table.view: shown}
-
-
-def _columns(athena: Athena, catalog: str, name: str) -> list[tuple[str, str]]:
-    empty = athena.query(f'SELECT * FROM "{catalog}"."{name}" LIMIT 0')  # noqa: S608 - names are checked by the spec
-    return [(column, kind) for column, kind in empty.columns]

@@ -11,7 +11,7 @@ from psycopg2 import sql as pg
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.pipeline import lake_commit, table_progress
-from cdc_lake.pipeline.assets.dataset import as_decimal, totals
+from cdc_lake.pipeline.assets.dataset_totals import as_decimal, totals
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers

@@ -17,8 +17,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from cdc_lake import profile, profile_local
 from cdc_lake.definitions import defs
+from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline.automation.jobs import Jobs
-from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.component import CdcPipeline
 from cdc_lake.pipeline.loading import load, names
 from infra.local.stack.endpoints import Endpoints
@@ -105,7 +105,7 @@ def test_a_request_that_names_checks_runs_no_others(repository: dg.RepositoryDef
     """The daemon adds all checks of any tier to a request that names only assets."""
     flow = load("northwind")
     lake = flow.tables[0].key("lake")
-    request = Jobs(flow, all_checks.build(flow)).apply.only(lake).request("key", {})
+    request = Jobs(flow, pipeline_checks.build(flow)).apply.only(lake).request("key", {})
     job = repository.get_job(str(request.job_name))
     named = job.get_subset(
         asset_selection=set(request.asset_selection or ()), asset_check_selection=set(request.asset_check_keys or ())

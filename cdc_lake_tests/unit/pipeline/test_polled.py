@@ -17,8 +17,8 @@ from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.source.poll_state import PollState
 from cdc_lake.jobs.poll import poll as job
+from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline import component
-from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.loading import MODE_VARIABLE, load
@@ -182,7 +182,7 @@ def test_source_and_topic_are_materialised(polled: Polled, instance: dg.DagsterI
 
 def test_a_missing_index_is_reported_with_its_remedy(polled: Polled) -> None:
     polled.postgres.drop_index()
-    [check] = [each for each in all_checks.light(polled.orders) if each.key.name == "polled_column_indexed"]
+    [check] = [each for each in pipeline_checks.light(polled.orders) if each.key.name == "polled_column_indexed"]
     found = check.evaluate(postgres=polled.postgres)
     assert not found.passed
     assert found.metadata["remedy"].value == 'CREATE INDEX CONCURRENTLY ON "sales"."orders" ("changed")'
@@ -289,7 +289,7 @@ def test_the_watermark_is_fresh_while_an_idle_source_is_polled(
     polled.poll()
     polled.postgres.set_clock(datetime.now(UTC) - timedelta(minutes=minutes))  # the last poll was then
     assert isinstance(tick(polled, instance), dg.SkipReason)
-    [check, *_] = [each for each in all_checks.light(polled.orders) if each.key.name == "watermark_fresh"]
+    [check, *_] = [each for each in pipeline_checks.light(polled.orders) if each.key.name == "watermark_fresh"]
     assert check.evaluate(kafka=polled.kafka, store=polled.store).passed is fresh
 
 

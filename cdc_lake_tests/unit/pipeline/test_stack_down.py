@@ -11,14 +11,14 @@ import pytest
 
 from cdc_lake import profile
 from cdc_lake.definitions import defs
+from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline import component
-from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.flow import STAGES
 from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.fakes.dagster import QUIET, bound, evaluate
 
 FLOW = load("northwind")
-CHECKS = {f"{each.check_key.asset_key.path[1]}:{each.check_key.name}": each for each in all_checks.build(FLOW)}
+CHECKS = {f"{each.check_key.asset_key.path[1]}:{each.check_key.name}": each for each in pipeline_checks.build(FLOW)}
 SENSORS = {
     each.name: each
     for each in component.build(FLOW).sensors or ()

@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline.automation import pipeline_metrics
 from cdc_lake.pipeline.automation.sensors.parallel_map import NotInTime, map_parallel
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.checks import all_checks, tiers
+from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light_check import LightCheck
 from cdc_lake.pipeline.flow import Flow
 from resources.aws.metrics import Metrics
@@ -48,7 +50,7 @@ CONTINUOUS_CHECKS = ("manifests_contiguous", "landed_to_the_end")
 
 def build(flow: Flow) -> dg.SensorDefinition:
     """Return the health sensor of a pipeline."""
-    checks = [check for table in flow.tables for check in all_checks.light(table)]
+    checks = [check for table in flow.tables for check in pipeline_checks.light(table)]
     infrequent = (*INFREQUENT_CHECKS, *(CONTINUOUS_CHECKS if flow.spec.mode == "continuous" else ()))
 
     @dg.sensor(
@@ -81,7 +83,7 @@ def build(flow: Flow) -> dg.SensorDefinition:
         if len(pending) == len(checks):
             context.update_cursor(json.dumps({"settings": now}))
         failed = [f"{'/'.join(key.asset_key.path)}:{key.name}" for key, result in results.items() if not result.passed]
-        message = f"failed: {', '.join(failed)}" if failed else f"{len(results)} checks passed"
+        message = f"failed: {', '.join(failed)}" if failed else f"{counted(len(results), 'check')} passed"
         if late := len(pending) - len(results):
             message = f"{message}; {late} not evaluated in time"
         if failure := _send_metrics(flow, kafka, store, metrics):

@@ -7,9 +7,10 @@ from dataclasses import replace
 import dagster as dg
 import pytest
 
+from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline.automation import check_sensors
 from cdc_lake.pipeline.automation.jobs import Jobs
-from cdc_lake.pipeline.checks import all_checks, tiers
+from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.spec.monitoring import ChecksSpec
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon
@@ -78,7 +79,7 @@ A_DAY = "every 86400 s"
 )
 def test_the_interval_comes_from_the_yaml(shop: Shop, verify_every: str, intervals: list[str]) -> None:
     flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"checks": ChecksSpec(verify_every=verify_every)}))
-    checks = all_checks.build(flow)
+    checks = pipeline_checks.build(flow)
     found = check_sensors.build(flow, Jobs(flow, checks))
     assert [
         interval for sensor, interval in zip(found, intervals, strict=True) if interval in (sensor.description or "")

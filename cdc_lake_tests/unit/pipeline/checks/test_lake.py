@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from cdc_lake.jobs.verify import Difference, VerifyReport
-from cdc_lake.pipeline.assets import dataset as dataset_asset
+from cdc_lake.pipeline.assets import dataset_totals
 from cdc_lake.pipeline.checks import dataset, lake, source
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
@@ -218,7 +218,7 @@ def test_totals_that_differ_by_unapplied_changes_warn(shop: Shop) -> None:
 def test_totals_that_differ_by_a_commit_during_the_comparison_warn(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """An order is inserted and applied between the read of the lake and the check for unapplied changes."""
     filled(shop)
-    read = dataset_asset.totals
+    read = dataset_totals.totals
 
     def read_then_commit(*args: object) -> object:
         found = read(*args)  # type: ignore[arg-type]

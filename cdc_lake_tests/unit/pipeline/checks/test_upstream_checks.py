@@ -9,8 +9,9 @@ import dagster as dg
 import pytest
 
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
+from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline import component
-from cdc_lake.pipeline.checks import all_checks, tiers
+from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.upstream_checks import upstream_of
 from cdc_lake_tests.fakes.dagster import QUIET, bound
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
@@ -141,7 +142,7 @@ def test_the_message_contains_the_description_of_the_check(
 
 
 def test_checks_of_a_dataset_block_only_its_dashboards(shop: Shop) -> None:
-    checks = tiers.correctness(all_checks.build(shop.flow))
+    checks = tiers.correctness(pipeline_checks.build(shop.flow))
     totals = dg.AssetCheckKey(shop.flow.key("dataset", "totals"), "totals_equal_source")
     assert totals in upstream_of("dashboard", checks)
     assert totals not in upstream_of("dataset", checks)

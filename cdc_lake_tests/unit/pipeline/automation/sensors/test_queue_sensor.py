@@ -16,17 +16,17 @@ from moto import mock_aws
 
 from cdc_lake import profile
 from cdc_lake.contract.objects import object_names
+from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.automation import run_requests
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.sensors import queue_sensor, sensor_intervals
 from cdc_lake.pipeline.automation.sensors.queue_cursor import QueueCursor
 from cdc_lake.pipeline.automation.sensors.sensor_intervals import SensorIntervals
-from cdc_lake.pipeline.checks import all_checks
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake_tests.fakes.dagster import bound
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop, new_shop
-from cdc_lake_tests.helpers.sink_objects import LENSES, named, written
+from cdc_lake_tests.helpers.sink_objects import LENSES, object_key, written
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon, orders
 from resources.aws.sqs import Sqs
 
@@ -37,7 +37,7 @@ Client = Any
 def sensor(flow: Flow, built: dg.Definitions) -> dg.SensorDefinition:
     """Return the queue sensor of one pipeline."""
     definitions = {job.name: job for job in built.jobs or ()}
-    return queue_sensor.build([(flow, Jobs(flow, all_checks.build(flow)))], definitions)
+    return queue_sensor.build([(flow, Jobs(flow, pipeline_checks.build(flow)))], definitions)
 
 
 @dataclass
@@ -309,7 +309,7 @@ def write(shop: Shop, first: int, last: int) -> str:
     """Write the sink connector's object of these offsets; return its key."""
     topic = shop.orders.topic
     records = [(m.offset, m.value or b"") for m in shop.kafka.peek(topic, 0, first) if m.offset <= last]
-    key = named(LENSES, topic, 0, records)
+    key = object_key(LENSES, topic, 0, records)
     shop.bucket.write(key, written(LENSES, topic, 0, records))
     return key
 
