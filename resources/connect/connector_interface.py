@@ -85,7 +85,7 @@ class Connectors(Protocol):
     def delete(self, name: str, *, offsets: bool = True) -> bool:
         """Delete the connector and, with `offsets`, its source offsets; return whether anything was deleted."""
 
-    def halt(self, name: str, config: Mapping[str, str]) -> None:
+    def ensure_stopped(self, name: str, config: Mapping[str, str]) -> None:
         """Stop the connector, so that its offsets can be read and deleted. put() starts it again.
 
         Self-managed Connect first creates a missing connector with `config`. MSK Connect deletes the connector.

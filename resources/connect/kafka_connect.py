@@ -154,7 +154,7 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the connector's stored source offsets, one for each source partition."""
         return OffsetsResponse.model_validate(self._rest.offsets(name)).stored()
 
-    def halt(self, name: str, config: Mapping[str, str]) -> None:
+    def ensure_stopped(self, name: str, config: Mapping[str, str]) -> None:
         """Create the connector if it does not exist, and stop it, so that its offsets can be read and deleted.
 
         Raises:

@@ -138,7 +138,7 @@ class MskConnect(AwsResource):
                 self.client("kafkaconnect").restart_connector(connectorArn=arn, onlyFailedTasks=True)
         return failed
 
-    def halt(self, name: str, config: Mapping[str, str]) -> None:  # noqa: ARG002
+    def ensure_stopped(self, name: str, config: Mapping[str, str]) -> None:  # noqa: ARG002
         """Delete the connector, if there is one: MSK Connect cannot stop it, and a paused connector keeps its tasks.
 
         Its offsets stay; put() re-creates it.

@@ -144,7 +144,7 @@ def _require_startable(
         postgres.write_heartbeat(flow.spec.source.schema_)
     elif connect.get(flow.connector) is None:
         # The connector was deleted. Its offset can be read only while it exists, so create it without starting it.
-        connect.halt(flow.connector, config)
+        connect.ensure_stopped(flow.connector, config)
     stream_continuity.require_no_faults(flow, postgres, kafka, connect, store)
     return epoch
 

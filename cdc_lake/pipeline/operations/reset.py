@@ -20,6 +20,7 @@ from pathlib import PurePath
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.objects import chain_id, object_names
 from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table import lease
 from cdc_lake.pipeline.assets import refined_table
@@ -51,12 +52,12 @@ def reset(
     append to the next manifest chain. Raises LeaseHeldError if a writer keeps its lease longer than
     `lease_wait_seconds`, and the resources' errors.
     """
-    with ExitStack() as writers:
+    with ExitStack() as leases:
         landings = (object_names.landing_lease_key(flow.name, table.topic) for table in flow.tables)
         upserts = (table.lease_key for table in flow.lake_tables)
         polls = (object_names.poll_lease_key(flow.name, table.name) for table in flow.tables if flow.polled)
         for key in (object_names.resnapshot_lease_key(flow.name), *polls, *landings, *upserts):
-            writers.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
+            leases.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
         if not flow.polled:
             yield from _delete_stream(flow, postgres, connect, store, deployment)
         own = [table.topic for table in flow.tables]
@@ -71,7 +72,8 @@ def reset(
             if glue.delete_table(database, name):
                 yield f"catalog entry {database}.{name}"
         failpoints.reached("reset.after_catalog")
-        # Renewed before the objects are deleted, so that a paused landing appends its manifest to the old chain.
+        # Renewed before the objects are deleted, so that a landing that resumes after the reset cannot write to the new
+        # chain.
         chain_id.renew(store, flow.name)
         for prefix in (
             object_names.refined_prefix(flow.name),
@@ -82,12 +84,12 @@ def reset(
         ):
             count = store.delete(item.key for item in store.scan(prefix))
             if count:
-                yield f"{count} objects below {prefix}"
+                yield f"{counted(count, 'object')} below {prefix}"
             failpoints.reached("reset.after_objects")
         for table in flow.tables:
             # A new topic of this name starts at the same offsets, so that its pipeline would adopt these objects.
             if count := store.delete(landing_modes.written(table, store)):
-                yield f"{count} objects that the sink connector wrote from topic {table.topic}"
+                yield f"{counted(count, 'object')} that the sink connector wrote from topic {table.topic}"
 
 
 def _delete_stream(
@@ -96,7 +98,7 @@ def _delete_stream(
     """Delete the connector with its offsets, and the slot."""
     if connect.get(flow.connector) is None and Epochs(store, flow.name).current() is not None:
         # The connector was deleted, but Connect keeps its offsets, and deletes only offsets of existing connectors.
-        connect.halt(flow.connector, base_config(flow, postgres, deployment))
+        connect.ensure_stopped(flow.connector, base_config(flow, postgres, deployment))
     if connect.delete(flow.connector, offsets=True):
         yield f"connector {flow.connector} with its offsets"
     failpoints.reached("reset.after_connector")

@@ -34,6 +34,7 @@ from cdc_lake.contract.errors import (
 from cdc_lake.contract.objects import chain_id, object_names
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.store import ObjectStore, S3Location
+from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.source import stream_progress
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs, Start
 from cdc_lake.contract.table import lease
@@ -142,7 +143,7 @@ def _next_epoch(
     source, store = flow.spec.source, epochs.store
     for table in flow.tables:
         schema_capture.require_snapshot_safe_dates(table, systems.postgres)
-    systems.connect.halt(flow.connector, systems.config)
+    systems.connect.ensure_stopped(flow.connector, systems.config)
     yield f"connector {flow.connector} is stopped"
     for table in flow.tables:  # as the source stage does: the table may have been re-created
         systems.postgres.refuse_truncate(source.schema_, table.name)
@@ -277,7 +278,7 @@ def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Ge
         )
         records = land_and_apply.land_all(table, landing, systems.snapshot_seconds)
         at_barrier = _head(store, table, epoch)
-        yield f"{table.name}: {records} records landed"
+        yield f"{table.name}: {counted(records, 'record')} landed"
         for each in table.hudi_targets:
             spec = each.upsert_spec(systems.location, owner=f"resnapshot of epoch {epoch.number}")
             applied = upsert(systems, store, each, spec, epoch)
@@ -286,8 +287,8 @@ def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Ge
             failpoints.reached("resnapshot.after_sweep")
             swept[each.lake_table] = done.swept
             yield (
-                f"{each.lake_table}: {applied} keys applied, {done.swept} rows deleted that the source does not have "
-                "any more"
+                f"{each.lake_table}: {counted(applied, 'key')} applied, {counted(done.swept, 'row')} deleted that "
+                "the source does not have any more"
             )
     return Completion(snapshot_lsn=lsn, swept=swept, completed_at=datetime.now(UTC))
 

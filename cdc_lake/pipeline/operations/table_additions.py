@@ -118,7 +118,7 @@ def begin(
         postgres, kafka, connect, flow, deployment.snapshot_seconds, deployment.poll_seconds
     )
     # A task that still has the old configuration would ignore the signal.
-    connect.halt(flow.connector, config)
+    connect.ensure_stopped(flow.connector, config)
     failpoints.reached("join.after_stop")
     return epoch
 

@@ -60,7 +60,7 @@ class FakeConnect(Noting, KafkaConnect):
         found = self._offsets.get(name)
         return () if found is None else (dict(found),)
 
-    def halt(self, name: str, config: Mapping[str, str]) -> None:
+    def ensure_stopped(self, name: str, config: Mapping[str, str]) -> None:
         """See KafkaConnect."""
         self._steps.take(f"stop {name}")
         self._configs.setdefault(name, dict(config))

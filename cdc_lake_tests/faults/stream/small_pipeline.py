@@ -156,7 +156,7 @@ class SmallPipeline:
     def stop_connector(self) -> None:
         """Stop the connector, as an operator would to repair the database."""
         connect = self.resources["connect"]
-        connect.halt(self.flow.connector, {})
+        connect.ensure_stopped(self.flow.connector, {})
 
     def failed(self) -> str:
         """Wait until a task of the connector has failed, and return the connector's status."""

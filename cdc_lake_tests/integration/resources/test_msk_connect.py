@@ -99,7 +99,7 @@ def test_a_connector_without_offsets_takes_a_snapshot(aws: Aws, shop: Source) ->
     one.put(shop.schema, shop.config())
     one.wait_running(shop.schema, timeout_seconds=90)
     shop.wait_for_heartbeat()
-    one.halt(shop.schema, shop.config())
+    one.ensure_stopped(shop.schema, shop.config())
     assert one.offsets(shop.schema)
     one.delete_offsets(shop.schema)
     assert one.offsets(shop.schema) == ()

@@ -73,7 +73,7 @@ FAULTS: dict[str, tuple[Callable[[Shop], object], str]] = {
         "replication slot cdc_lake_shop does not exist any more",
     ),
     "slot_recreated_while_the_connector_is_stopped": (
-        lambda shop: slot_ahead(shop, lambda: shop.connect.halt(shop.flow.connector, {})),
+        lambda shop: slot_ahead(shop, lambda: shop.connect.ensure_stopped(shop.flow.connector, {})),
         "begins at 0/3E4, after the offset 0/3E3 of connector cdc-lake-shop",
     ),
     "slot_recreated_and_the_task_has_failed": (

@@ -200,7 +200,7 @@ def test_a_connector_is_deleted_with_or_without_its_offsets(aws: Served, setting
     kafka.send("offsets-shop", b'{"lsn":7}', key=b'["shop",{"server":"shop"}]')
     running = connect(aws, settings, kafka)
     running.put("shop", CONFIG)
-    running.halt("shop", CONFIG)
+    running.ensure_stopped("shop", CONFIG)
     assert running.get("shop") is None
     assert (running.reports_offsets("shop"), running.offsets("shop")) == (True, ({"lsn": 7},))
     running.put("shop", CONFIG)
