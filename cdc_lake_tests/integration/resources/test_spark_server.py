@@ -64,8 +64,9 @@ def test_errors_of_jobs_are_raised_with_the_servers_traceback(served: ServedSpar
         served.run(spark_jobs.fail, "the lease is lost")
     assert str(raised.value) == "the lease is lost"
     assert "spark_jobs.py" in raised.value.__notes__[0]
-    with pytest.raises(JobFailed, match="_OddError: an odd error"):
+    with pytest.raises(JobFailed, match=r"spark_jobs\.fail_oddly: it raised _OddError: an odd error") as odd:
         served.run(spark_jobs.fail_oddly, None)
+    assert "spark_jobs.py" in odd.value.__notes__[0]
 
 
 def test_a_job_of_a_killed_process_is_cancelled(served: ServedSpark, tmp_path: Path) -> None:

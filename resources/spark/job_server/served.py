@@ -19,7 +19,7 @@ from pydantic import Field, PrivateAttr
 
 from resources.errors import JobFailed
 from resources.spark.job_interface import JobRun
-from resources.spark.job_server.calls import Failed, Report, Request, Retired, version
+from resources.spark.job_server.messages import Failed, Report, Request, Retired, version
 from resources.spark.local import LocalSpark
 from resources.waiting import until
 

@@ -19,7 +19,7 @@ import psutil
 from py4j.protocol import Py4JNetworkError
 
 from resources.errors import ResourceError
-from resources.spark.job_server.calls import Report, Request, Retired, pickled_failure
+from resources.spark.job_server.messages import Report, Request, Retired, pickled_failure
 from resources.spark.local import LocalSpark
 
 AT_ONCE = 2
@@ -171,7 +171,8 @@ class JobServer(socketserver.ThreadingUnixStreamServer):
             return pickle.dumps(Report(self._spark.run(request.job, request.spec)))
         except Exception as error:  # noqa: BLE001 - the sender raises it
             lost = isinstance(error, Py4JNetworkError | ConnectionError)
-            return pickled_failure(self._dead(_JVM_END_SECONDS if lost else 0.0) or error)
+            name = f"{request.job.__module__}.{request.job.__qualname__}"
+            return pickled_failure(self._dead(_JVM_END_SECONDS if lost else 0.0) or error, name)
 
     def _dead(self, wait_seconds: float = 0.0) -> ResourceError | None:
         """Return None while the session can run jobs; else retire and return the reason."""

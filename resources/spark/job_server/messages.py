@@ -1,7 +1,8 @@
-"""The messages between a process that needs a job and the server: pickled, one request and one answer a connection.
+"""Messages between a client and the Spark job server: pickled, one request and one response per connection.
 
-Pickle keeps reports, errors and specs as they are, secrets included. Both sides therefore must be the same user's, with
-the same code: the socket is in a folder that only its user may enter, and a request names the version of its code.
+Pickle keeps reports, errors and specs as they are, secrets included. Client and server must therefore run as the same
+user and with the same code: the socket is in a folder that only its user may enter, and a request names the version of
+its code.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ class Request:
 
 @dataclass(frozen=True)
 class Report:
-    """The answer of a job that succeeded."""
+    """The response of a job that succeeded."""
 
     value: Any
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The answer of a job that failed, with the error that it raised."""
+    """The response of a job that failed, with the error that it raised."""
 
     error: Exception
 
 
 @dataclass(frozen=True)
 class Retired:
-    """The answer of a server that runs no more jobs. It has not started this one, which another server can run."""
+    """The response of a server that shuts down and did not start the job; the client can send it to another server."""
 
 
 def version(settings: str, folders: Iterable[Path]) -> str:
@@ -55,15 +56,21 @@ def version(settings: str, folders: Iterable[Path]) -> str:
     return found.hexdigest()
 
 
-def pickled_failure(error: Exception) -> bytes:
-    """Return a pickled Failed. An error that cannot be pickled becomes a JobFailed with its class and message."""
-    frames = "".join(traceback.format_exception(error))
+def pickled_failure(error: Exception, job: str) -> bytes:
+    """Return a pickled Failed. An error that cannot be pickled becomes a JobFailed with its class and message.
+
+    `job` is the name of the job's function. The error gets the traceback as a note.
+    """
+    note = f"Raised in the Spark server:\n{''.join(traceback.format_exception(error))}"
     try:
-        error.add_note(f"Raised in the Spark server:\n{frames}")
+        error.add_note(note)
         body = pickle.dumps(Failed(error))
         pickle.loads(body)  # noqa: S301 - written in the line above
     except Exception:  # noqa: BLE001 - errors of other packages raise anything when pickled
-        return pickle.dumps(
-            Failed(JobFailed(f"Cannot complete a Spark job: it raised {type(error).__name__}: {error}", frames))
+        failure = JobFailed(
+            f"Cannot complete Spark job {job}: it raised {type(error).__name__}: {error}",
+            "Set CDC_LAKE_DEBUG=1 for the traceback.",
         )
+        failure.add_note(note)
+        return pickle.dumps(Failed(failure))
     return body
