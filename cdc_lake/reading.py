@@ -1,10 +1,10 @@
 """Read lake tables with Spark, for notebooks and commands: the newest state, an earlier one, and what changed.
 
     >>> from cdc_lake import reading
-    >>> spark, where = reading.session()
+    >>> spark, bucket = reading.session()
     >>> table = reading.table("moma_mor.artists")
-    >>> reading.rows(spark, table, where, as_of="2026-11-25T10:00:00").where("nationality IS NULL").count()
-    >>> reading.changes(spark, table, where, since="2026-11-25T09:00:00").show()
+    >>> reading.rows(spark, table, bucket, as_of="2026-11-25T10:00:00").where("nationality IS NULL").count()
+    >>> reading.changes(spark, table, bucket, since="2026-11-25T09:00:00").show()
 
 Both table types are read in the same way: Hudi merges the log files of a merge-on-read table. docs/notebooks has an
 example.
@@ -44,8 +44,8 @@ def session() -> tuple[SparkSession, S3Location]:
     engine = profile.spark()
     if not isinstance(engine, LocalSpark):
         raise ContractError(
-            "Cannot start Spark in this process: the profile runs Spark jobs elsewhere. Call the functions of "
-            "cdc_lake.reading where Spark runs, with its session."
+            "Cannot start Spark in this process: the aws profile runs Spark on EMR. Run your code on EMR, and pass its "
+            "session and bucket to the functions of cdc_lake.reading."
         )
     return engine.session(), location(profile.resolved()["store"])
 
@@ -60,8 +60,9 @@ def table(name: str) -> TableFlow:
     if len(found) == 1:
         return found[0]
     known = ", ".join(sorted(f"{each.database}.{each.name}" for each in found or tables))
+    advice = f"Name one of {known}." if known else "No pipeline has a target with format: hudi."
     problem = f"{len(found)} tables have this name" if found else "no pipeline has a Hudi table of this name"
-    raise ContractError(f"Cannot read lake table {name!r}: {problem}. Name one of {known}.")
+    raise ContractError(f"Cannot read lake table {name!r}: {problem}. {advice}")
 
 
 def _names(each: TableFlow) -> set[str]:
@@ -69,23 +70,23 @@ def _names(each: TableFlow) -> set[str]:
     return plain | {f"{each.database}.{name}" for name in plain}
 
 
-def rows(spark: SparkSession, table: TableFlow, where: S3Location, as_of: str | None = None) -> DataFrame:
+def rows(spark: SparkSession, table: TableFlow, bucket: S3Location, as_of: str | None = None) -> DataFrame:
     """Return the table's rows, deleted ones included: the lake's columns, then COMMIT_TIME and FILE_NAME.
 
-    `as_of` is an instant or a time (contract/table/history.py), `where` the bucket. Raises what history.resolve()
-    raises, and ContractError for a table without a commit.
+    `as_of` is an instant or a time (contract/table/history.py), `bucket` the lake's bucket. Raises what
+    history.resolve() raises, and ContractError for a table without a commit.
     """
-    reader, store = spark.read.format("hudi"), where.store()
+    reader, store = spark.read.format("hudi"), bucket.store()
     if as_of is not None:
         reader = reader.option("as.of.instant", history.resolve(store, table.lake_prefix, as_of))
     elif not history.commits(store, table.lake_prefix):
         raise history.no_commit(table.lake_prefix)
-    read = reader.load(table.upsert_spec(where, owner="reading").uri())
+    read = reader.load(table.upsert_spec(bucket, owner="reading").uri())
     return read.select(*lake_columns(read), COMMIT_TIME, FILE_NAME)
 
 
 def changes(
-    spark: SparkSession, table: TableFlow, where: S3Location, since: str, until: str | None = None
+    spark: SparkSession, table: TableFlow, bucket: S3Location, since: str, until: str | None = None
 ) -> DataFrame:
     """Return the newest state of each key that a commit after `since` wrote, up to `until`; deleted rows included.
 
@@ -93,4 +94,4 @@ def changes(
     as a change of all keys. `since` may be older than the oldest state that is kept. Raises what history.resolve()
     raises for `until`.
     """
-    return rows(spark, table, where, until).where(F.col(COMMIT_TIME) > history.instant(since)).drop(FILE_NAME)
+    return rows(spark, table, bucket, until).where(F.col(COMMIT_TIME) > history.instant(since)).drop(FILE_NAME)
