@@ -1,7 +1,7 @@
 """The goals: for each, which program measures it, and the bound that its figure is compared with.
 
 A bound is absolute, or relative to the same figure of another system in the same run. Seconds depend on the machine:
-judge a change of ours by the ratios.
+compare changes of cdc-lake by the ratios.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Goal:
     """One line of the table of goals.
 
     The figure is `what` in `unit`. It has to be at most `bound`, or at most `ratio` times the same figure of `peer`;
-    with `at_least`, no less than one of them. A goal that is `reported` is compared but not judged. `limit` says what
-    stands in the way while the goal is not met.
+    with `at_least`, no less than one of them. A goal that is `reported` is compared but not evaluated. `limit` is the
+    limiting factor, which is reported while the goal is not met.
     """
 
     number: int
@@ -45,7 +45,7 @@ class Goal:
         return f"{self.number}: {self.measure}"
 
 
-class Judged(BaseModel):
+class GoalResult(BaseModel):
     """A goal with its figure; `met` is None if the goal is only reported, or if a figure is missing."""
 
     model_config = ConfigDict(frozen=True)
@@ -118,13 +118,13 @@ GOALS = (
 )  # fmt: skip
 
 
-def judge(program: str, figures: Iterable[Figure]) -> tuple[Judged, ...]:
+def evaluate(program: str, figures: Iterable[Figure]) -> tuple[GoalResult, ...]:
     """Compare the figures of a program with its goals."""
     known = tuple(figures)
-    return tuple(_judged(goal, known) for goal in GOALS if goal.program == program)
+    return tuple(_evaluated(goal, known) for goal in GOALS if goal.program == program)
 
 
-def _judged(goal: Goal, figures: tuple[Figure, ...]) -> Judged:
+def _evaluated(goal: Goal, figures: tuple[Figure, ...]) -> GoalResult:
     measured = value_of(figures, goal.what, goal.unit, goal.system)
     theirs = None if goal.peer is None else value_of(figures, goal.what, goal.unit, goal.peer)
     relative = None if theirs is None else goal.ratio * theirs
@@ -137,7 +137,7 @@ def _judged(goal: Goal, figures: tuple[Figure, ...]) -> Judged:
     if measured is not None and bound is not None and not goal.reported:
         met = measured >= bound if goal.at_least else measured <= bound
     against = "" if theirs is None else f"{goal.ratio:.2g} x {goal.peer} ({theirs:.3g})"
-    return Judged(
+    return GoalResult(
         number=goal.number,
         measure=goal.measure,
         unit=goal.unit,

@@ -4,8 +4,8 @@ Starts a separate stack (S3) and Spark as the local profile does. All systems re
 session. Each gets a first load of `--rows` rows, then `--batches` pairs of batches of 1% of them: updates of keys that
 are spread over the whole table, and of the newest keys. Then its table services run, and the table is scanned. The
 program prints wall and CPU seconds (this process, Spark's JVM, its Python workers, and the S3 server), and for our
-tables the files and bytes that a batch wrote. It fails if the systems' rows differ. A small table and a batch of each
-system before that are not counted.
+tables the files and bytes that a batch wrote. It fails if the systems' rows differ. Before that, each system fills a
+small table and applies one batch as a warm-up, which is not measured. Peers are the systems other than cdc-lake.
 
     python -m benchmarks.upsert_cost --rows 1000000
     python -m benchmarks.upsert_cost --systems cow --option hoodie.index.type=BLOOM --rows-per-file 250000
@@ -82,14 +82,14 @@ class Measurement:
         objects = self._raw.load()
         for name, table in self.tables.items():
             _, self.costs[name].load = measured(lambda: table.load(objects))  # noqa: B023 - called in this round
-            _say(f"{name}: first load in {self.costs[name].load.seconds:.1f} s")  # type: ignore[union-attr]
+            _print_progress(f"{name}: first load in {self.costs[name].load.seconds:.1f} s")  # type: ignore[union-attr]
         warm_up = self._raw.change(range(0, self._raw.rows, 100 * 10))
         for table in self.tables.values():
             table.apply(warm_up)
         for number in range(batches):
             self._batch(UNIFORM, range(number, self._raw.rows, 100))
             self._batch(RECENT, self._raw.newest())
-            _say(f"pair {number + 1} of {batches}")
+            _print_progress(f"pair {number + 1} of {batches}")
         for name, table in self.tables.items():
             _, self.costs[name].services = measured(table.maintain)
             for _ in range(SCANS):
@@ -115,14 +115,14 @@ class Measurement:
 
 
 def measure(engines: Engines, systems: Sequence[str], rows: int, batches: int) -> Mapping[str, Costs]:
-    """Return the costs of all systems. Each first fills a small table, so that none pays for the JVM's start."""
+    """Return the costs of all systems. Each first fills a small table, so that no figure includes the JVM's start."""
     Measurement(engines, systems, WARM_UP_ROWS).run(1)
     found = Measurement(engines, systems, rows)
     found.run(batches)
     return found.costs
 
 
-def _say(text: str) -> None:
+def _print_progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
@@ -137,7 +137,7 @@ def type_of(name: str) -> TableType:
 
 
 def figures(costs: Mapping[str, Costs]) -> Iterator[Figure]:
-    """Yield the figures of all systems. A peer that was measured as one type only stands for the other type too."""
+    """Yield the figures of all systems. If a peer was measured with one table type, its figures count for both."""
     for table_type, kind in KINDS.items():
         for name, cost in costs.items():
             same = [other for other in costs if system_of(other) == system_of(name)]
@@ -189,7 +189,13 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--batches", type=int, default=3, help="pairs of batches")
     parser.add_argument("--systems", nargs="+", choices=[*KINDS, *PEERS], default=list(DEFAULT))
-    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="another option of Hudi's")
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an additional Hudi option for our tables; can be repeated",
+    )
     parser.add_argument("--rows-per-file", type=int, default=upsert.ROWS_PER_FILE)
     recorder = Recorder(parser)
     options = parser.parse_args()

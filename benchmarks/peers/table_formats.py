@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from benchmarks.goals import DELTA, ICEBERG, PLAIN_HUDI
 
 ORDER = "__lsn"
-CATALOG = "ice"
+ICEBERG_CATALOG = "ice"
 """Iceberg's catalog in spark.properties."""
 TableType = Literal["cow", "mor"]
 
@@ -99,7 +99,7 @@ class IcebergTable(PeerTable):
 
     @property
     def _name(self) -> str:
-        return f"{CATALOG}.peers.{self.table_name}"
+        return f"{ICEBERG_CATALOG}.peers.{self.table_name}"
 
     def create(self, rows: DataFrame) -> None:
         mode = {"cow": "copy-on-write", "mor": "merge-on-read"}[self.table_type]
@@ -113,7 +113,7 @@ class IcebergTable(PeerTable):
 
     def maintain(self) -> None:
         self.spark.sql(
-            f"CALL {CATALOG}.system.rewrite_data_files(table => 'peers.{self.table_name}', "
+            f"CALL {ICEBERG_CATALOG}.system.rewrite_data_files(table => 'peers.{self.table_name}', "
             "options => map('delete-file-threshold', '1'))"
         )
 
@@ -142,7 +142,7 @@ class DeltaTable(PeerTable):
 
 
 class PlainHudiTable(PeerTable):
-    """Hudi by Spark's data source, with the index, table version and readers' restrictions of cdc-lake's tables."""
+    """Hudi by Spark's data source, with cdc-lake's index and table version, and the settings its readers require."""
 
     system = PLAIN_HUDI
     format = "hudi"

@@ -1,1 +1,1 @@
-"""Results of the programs: files, judgement by the goals, and the page."""
+"""Benchmark results: result files, comparison with the goals, and the HTML page."""

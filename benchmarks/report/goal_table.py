@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from rich.table import Table
 
-from benchmarks.goals import Judged
+from benchmarks.goals import GoalResult
 from benchmarks.report.results import Result
 
-HEADINGS = ("goal", "measured", "bound", "met", "what stands in the way")
-MET = {True: "yes", False: "no", None: "not judged"}
+HEADINGS = ("goal", "measured", "bound", "met", "limiting factor")
+MET = {True: "yes", False: "no", None: "not evaluated"}
 
 
-def cells(goal: Judged) -> tuple[str, ...]:
+def cells(goal: GoalResult) -> tuple[str, ...]:
     """Return the cells of one goal's row."""
     measured = "not measured" if goal.measured is None else f"{goal.measured:.3g} {goal.unit}"
     bound = "" if goal.bound is None else f"{goal.bound:.3g}"
@@ -23,12 +23,12 @@ def cells(goal: Judged) -> tuple[str, ...]:
     return f"{goal.number}: {goal.measure}", measured, bound, MET[goal.met], limit
 
 
-def ordered(results: Iterable[Result]) -> list[Judged]:
+def ordered(results: Iterable[Result]) -> list[GoalResult]:
     """Return the goals of all results by number."""
     return sorted((goal for result in results for goal in result.goals), key=lambda goal: goal.number)
 
 
-def terminal(goals: Iterable[Judged]) -> Table:
+def terminal(goals: Iterable[GoalResult]) -> Table:
     """Return the table for the terminal."""
     table = Table(*HEADINGS)
     for goal in goals:

@@ -17,7 +17,7 @@ SPEC = Path(__file__).with_name("page.yaml")
 NAMES = ("index.html", "README.md")
 COLUMNS = (
     "program", "what", "system", "unit", "size", "value",
-    "number", "goal", "measured", "bound", "against", "share", "met", "in_the_way",
+    "number", "goal", "measured", "bound", "against", "share", "met", "limiting_factor",
 )  # fmt: skip
 
 
@@ -49,8 +49,8 @@ def _rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
         for goal in result.goals:
             name, bound = f"{goal.number}: {goal.measure}", None if goal.bound is None else f"{goal.bound:.3g}"
             limit = goal.limit if goal.met is False else ""
-            judged = (goal.number, name, goal.measured, bound, goal.against, goal.share, MET[goal.met], limit)
-            yield (result.program, None, None, goal.unit, None, None, *judged)
+            evaluated = (goal.number, name, goal.measured, bound, goal.against, goal.share, MET[goal.met], limit)
+            yield (result.program, None, None, goal.unit, None, None, *evaluated)
 
 
 def _note(results: Sequence[Result]) -> str:

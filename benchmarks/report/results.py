@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 from pydantic import BaseModel, ConfigDict
 
-from benchmarks.goals import Judged, judge
+from benchmarks.goals import GoalResult, evaluate
 from benchmarks.report.figures import Figure
 from infra.artifacts.artifacts import PEERS, pom_of
 from infra.artifacts.jar_locks import locked
@@ -51,7 +51,7 @@ class Result(BaseModel):
     machine: Machine
     versions: dict[str, str]
     figures: tuple[Figure, ...]
-    goals: tuple[Judged, ...]
+    goals: tuple[GoalResult, ...]
 
 
 class Recorder:
@@ -63,7 +63,7 @@ class Recorder:
         self._load = os.getloadavg()[0]
 
     def write(self, options: argparse.Namespace, program: str, figures: Sequence[Figure]) -> Result:
-        """Return the judged result; write it to `<program>.json` in the folder."""
+        """Return the result with its goals evaluated; write it to `<program>.json` in the folder."""
         shown = {name: value for name, value in vars(options).items() if name != "results"}
         result = Result(
             program=program,
@@ -74,7 +74,7 @@ class Recorder:
             machine=machine(self._load),
             versions=versions(),
             figures=tuple(figures),
-            goals=judge(program, figures),
+            goals=evaluate(program, figures),
         )
         if options.results is not None:
             options.results.mkdir(parents=True, exist_ok=True)

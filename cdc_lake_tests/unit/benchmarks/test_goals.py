@@ -6,13 +6,13 @@ import pytest
 
 from benchmarks import goals
 from benchmarks.__main__ import PROGRAMS
-from benchmarks.goals import GOALS, Goal, Judged, judge
+from benchmarks.goals import GOALS, Goal, GoalResult, evaluate
 from benchmarks.report.figures import Figure, value_of
 
 
-def judged(goal: Goal, *figures: Figure, monkeypatch: pytest.MonkeyPatch) -> Judged:
+def evaluated(goal: Goal, *figures: Figure, monkeypatch: pytest.MonkeyPatch) -> GoalResult:
     monkeypatch.setattr(goals, "GOALS", (goal,))
-    [found] = judge(goal.program, figures)
+    [found] = evaluate(goal.program, figures)
     return found
 
 
@@ -35,19 +35,19 @@ def figure(value: float, system: str = "cdc-lake", size: float | None = None) ->
 def test_a_figure_is_compared_with_its_bound(
     goal: Goal, peer: float, bound: float, met: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = judged(goal, figure(5), figure(peer, "other"), monkeypatch=monkeypatch)
+    found = evaluated(goal, figure(5), figure(peer, "other"), monkeypatch=monkeypatch)
     assert (found.measured, found.bound, found.met) == (5, bound, met)
     assert goal.reported or ((found.share or 0) <= 1) is met
     assert found.against == (f"{goal.ratio:.2g} x other ({peer:.3g})" if goal.peer else "")
 
 
-def test_without_the_figure_or_the_peer_nothing_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_figure_or_the_peer_nothing_is_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     goal = Goal(1, "m", "p", "load", "s", peer="other")
-    assert judged(goal, figure(5), monkeypatch=monkeypatch).met is None
-    assert judged(goal, figure(5, "other"), monkeypatch=monkeypatch).met is None
+    assert evaluated(goal, figure(5), monkeypatch=monkeypatch).met is None
+    assert evaluated(goal, figure(5, "other"), monkeypatch=monkeypatch).met is None
 
 
-def test_a_figure_that_is_part_of_a_series_is_not_judged_and_a_doubled_one_is_an_error() -> None:
+def test_a_figure_that_is_part_of_a_series_is_not_evaluated_and_a_doubled_one_is_an_error() -> None:
     assert value_of([figure(1, size=10), figure(2)], "load", "s", "cdc-lake") == 2
     with pytest.raises(ValueError, match="'load' of cdc-lake in s: it was measured 2 times"):
         value_of([figure(1), figure(2)], "load", "s", "cdc-lake")

@@ -14,7 +14,7 @@ from benchmarks.report.results import Recorder
 from cdc_lake_tests.unit.benchmarks.result_files import written
 
 
-def test_a_result_has_its_machine_versions_commit_and_judged_goals(tmp_path: Path) -> None:
+def test_a_result_has_its_machine_versions_commit_and_evaluated_goals(tmp_path: Path) -> None:
     result = written(tmp_path, [Figure(what="50 events, warm", unit="s", value=1.2)])
     assert results.read(tmp_path) == [result]
     assert (result.program, result.arguments) == ("small_batch", ["rounds=3"])
