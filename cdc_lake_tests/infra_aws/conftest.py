@@ -107,7 +107,7 @@ def production(environments: dict[str, Synthesized]) -> Synthesized:
 
 
 @pytest.fixture(scope="session")
-def variant(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+def opposite_of_dev(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     """Return an environment with the opposite of every choice in `dev`."""
     base = size("dev")
     kafka = base.kafka.model_copy(update={"kind": "serverless"})

@@ -1,4 +1,6 @@
-"""Synthesizes the CDK application: `python -m infra.aws.app [--size NAME] [--out DIR]`.
+"""Synthesizes the stacks of infra/aws/stacks/, where resources are added; their permissions are in infra/aws/iam/.
+
+    python -m infra.aws.app [--size NAME] [--out DIR]
 
 `cdk` runs this module as cdk.json defines, with the size as context (`-c size=small`). Run without `cdk`, the module
 needs Node.js, in which the CDK's libraries are written, but no access to AWS.
@@ -38,7 +40,7 @@ same templates that are deployed."""
 
 
 def application(folder: Path | None = None) -> App:
-    """Return an empty application that writes its templates to the folder; None: cdk's default."""
+    """Return an empty application that writes its templates to the folder; None: the one that `cdk` chooses."""
     return App(outdir=str(folder) if folder else None, analytics_reporting=False, context=_FLAGS)
 
 
@@ -63,9 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Synthesize; return the exit code, which is 2 if the size is not valid."""
     parser = argparse.ArgumentParser(prog="python -m infra.aws.app", description="Synthesize an environment's stacks.")
     parser.add_argument(
-        "--size", help=f"an entry of infra/aws/sizes/sizes.yaml; default: cdk's context, or `{_DEFAULT}`"
+        "--size", help=f"an entry of infra/aws/sizes/sizes.yaml; default: `-c size=...`, or `{_DEFAULT}`"
     )
-    parser.add_argument("--out", type=Path, help="the folder for the templates; default: cdk's")
+    parser.add_argument(
+        "--out", type=Path, help="the folder for the templates; default: the folder that `cdk` chooses (cdk.out)"
+    )
     args = parser.parse_args(arguments)
     app = application(args.out)
     try:

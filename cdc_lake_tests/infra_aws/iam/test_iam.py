@@ -43,8 +43,8 @@ def test_no_statement_is_too_wide(environment: Synthesized) -> None:
     assert len(checked) > 60, "statements are missing"
 
 
-def test_no_statement_of_the_variant_is_too_wide(variant: Synthesized) -> None:
-    assert [fault for statement in statements(variant) for fault in faults(statement)] == []
+def test_no_statement_of_the_variant_is_too_wide(opposite_of_dev: Synthesized) -> None:
+    assert [fault for statement in statements(opposite_of_dev) for fault in faults(statement)] == []
 
 
 @pytest.mark.parametrize(

@@ -115,8 +115,8 @@ def test_the_code_location_has_the_permissions_for_its_kafka_calls(environment: 
     assert given == {f"kafka-cluster:{action}" for needed in KAFKA.values() for action in needed}
 
 
-def test_kafka_permissions_are_limited_to_topics(variant: Synthesized) -> None:
-    given = role_statements(variant, "dagster")
+def test_kafka_permissions_are_limited_to_topics(opposite_of_dev: Synthesized) -> None:
+    given = role_statements(opposite_of_dev, "dagster")
     topics = {"msk.*", "pagila.*"}
     beats = {"__debezium-heartbeat.msk", "__debezium-heartbeat.pagila"}
     offsets = {offsets_topic("northwind"), offsets_topic("pagila_query")}
@@ -133,8 +133,8 @@ def test_kafka_permissions_are_limited_to_topics(variant: Synthesized) -> None:
 
 
 @pytest.mark.parametrize("role", ["dagster", "quicksight"])
-def test_athenas_callers_may_read_glue(environment: Synthesized, variant: Synthesized, role: str) -> None:
-    for each in (environment, variant):
+def test_athenas_callers_may_read_glue(environment: Synthesized, opposite_of_dev: Synthesized, role: str) -> None:
+    for each in (environment, opposite_of_dev):
         resources = glue_resources(each, role)
         names = each.size.glue_databases
         tables = {"catalog"} | {part for name in names for part in (f"database/{name}", f"table/{name}/*")}
@@ -144,7 +144,9 @@ def test_athenas_callers_may_read_glue(environment: Synthesized, variant: Synthe
 
 
 @pytest.mark.parametrize("role", ["dagster", "spark-job", "spark-node", "quicksight"])
-def test_a_role_has_the_same_permissions_on_every_database(dev: Synthesized, variant: Synthesized, role: str) -> None:
+def test_a_role_has_the_same_permissions_on_every_database(
+    dev: Synthesized, opposite_of_dev: Synthesized, role: str
+) -> None:
     def on(environment: Synthesized, database: str) -> dict[str, set[str]]:
         own = {f"database/{database}": "database", f"table/{database}/*": "tables"}
         found = glue_resources(environment, role).items()
@@ -153,13 +155,13 @@ def test_a_role_has_the_same_permissions_on_every_database(dev: Synthesized, var
     [only] = dev.size.glue_databases
     with_one = on(dev, only)
     assert {"database", "tables"} in with_one.values()
-    assert [on(variant, name) for name in variant.size.glue_databases] == [with_one] * 3
+    assert [on(opposite_of_dev, name) for name in opposite_of_dev.size.glue_databases] == [with_one] * 3
 
 
 @pytest.mark.parametrize("role", ["dagster", "spark-job", "spark-node", "quicksight"])
-def test_no_role_may_use_other_databases(variant: Synthesized, role: str) -> None:
-    found = {each for resources in glue_resources(variant, role).values() for each in resources}
-    parts = {part for name in variant.size.glue_databases for part in (f"database/{name}", f"table/{name}/*")}
+def test_no_role_may_use_other_databases(opposite_of_dev: Synthesized, role: str) -> None:
+    found = {each for resources in glue_resources(opposite_of_dev, role).values() for each in resources}
+    parts = {part for name in opposite_of_dev.size.glue_databases for part in (f"database/{name}", f"table/{name}/*")}
     assert found - parts <= {"catalog", "database/default", "userDefinedFunction/*"}
 
 
@@ -183,11 +185,11 @@ def glue_resources(environment: Synthesized, role: str) -> dict[str, set[str]]:
     ],
 )
 def test_a_role_may_only_read_the_secrets_of_the_user_that_it_uses(
-    variant: Synthesized, role: str, secrets: set[str]
+    opposite_of_dev: Synthesized, role: str, secrets: set[str]
 ) -> None:
     given = [
         (action, resource)
-        for statement in role_statements(variant, role)
+        for statement in role_statements(opposite_of_dev, role)
         for action in statement.actions
         for resource in statement.resources
         if ":secret:" in resource
@@ -196,8 +198,8 @@ def test_a_role_may_only_read_the_secrets_of_the_user_that_it_uses(
     assert {secret.rpartition(":secret:")[2] for _, secret in given} == {f"{secret}-??????" for secret in secrets}
 
 
-def test_no_other_role_may_read_the_users_secrets(variant: Synthesized) -> None:
-    found = {each.where for each in statements(variant) if any(":secret:" in one for one in each.resources)}
+def test_no_other_role_may_read_the_users_secrets(opposite_of_dev: Synthesized) -> None:
+    found = {each.where for each in statements(opposite_of_dev) if any(":secret:" in one for one in each.resources)}
     assert {where.partition("/")[0] for where in found} == {"connect", "dagster", "spark"}
     assert len(found) == 4, "Dagster's, Connect's, and the two roles of jobs"
 
@@ -231,8 +233,8 @@ def test_jobs_have_the_permissions_for_their_calls(environment: Synthesized, rol
 
 
 @pytest.mark.parametrize("role", ["spark-job", "spark-node"])
-def test_jobs_that_poll_may_write_the_pipelines_topics_only(variant: Synthesized, role: str) -> None:
-    writing = [each for each in role_statements(variant, role) if "kafka-cluster:WriteData" in each.actions]
+def test_jobs_that_poll_may_write_the_pipelines_topics_only(opposite_of_dev: Synthesized, role: str) -> None:
+    writing = [each for each in role_statements(opposite_of_dev, role) if "kafka-cluster:WriteData" in each.actions]
     [statement] = writing
     assert statement.actions == ("kafka-cluster:WriteData",)
     assert {each.rpartition("/")[2] for each in statement.resources} == {"msk.*", "pagila.*"}
@@ -252,7 +254,7 @@ def test_a_job_may_write_its_report_but_no_code(environment: Synthesized, role: 
 
 
 @pytest.mark.parametrize("role", ["spark-job", "spark-node"])
-def test_jobs_may_read_the_users_spark_files(variant: Synthesized, role: str) -> None:
-    found = {each for statement in role_statements(variant, role) for each in statement.resources}
+def test_jobs_may_read_the_users_spark_files(opposite_of_dev: Synthesized, role: str) -> None:
+    found = {each for statement in role_statements(opposite_of_dev, role) for each in statement.resources}
     for key in ("python/environment.tar.gz", "python/install.sh", "python/requirements.lock"):
         assert any(each.endswith(f"/{key}*") for each in found)

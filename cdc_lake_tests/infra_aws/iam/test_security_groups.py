@@ -52,8 +52,8 @@ def test_the_rules_are_exactly_those_of_the_table(environment: Synthesized) -> N
     assert rules(environment) == RULES
 
 
-def test_spark_reaches_the_source_only_if_it_verifies(variant: Synthesized) -> None:
-    assert rules(variant) == RULES - {("spark", "postgres", 5432)}
+def test_spark_reaches_the_source_only_with_read_by_spark(opposite_of_dev: Synthesized) -> None:
+    assert rules(opposite_of_dev) == RULES - {("spark", "postgres", 5432)}
 
 
 def test_addresses_may_connect_to_the_endpoints_only(environment: Synthesized) -> None:

@@ -48,7 +48,7 @@ def test_there_are_three_environments() -> None:
         ({"network__bastion": True}, "dev.network.bastion: Extra inputs are not permitted"),
         (
             {"dagster__memory_mib": 8192},
-            "Fargate offers 1024 to 4096 MiB, in steps of 1024 MiB, for 512 CPU units, not 8192 MiB",
+            "memory_mib: use 1024 to 4096 MiB in steps of 1024 MiB for 512 CPU units, not 8192 MiB",
         ),
         ({"emr__release": "7.10"}, "dev.emr.release: String should match pattern"),
         ({"athena": None}, "dev.athena: Input should be"),

@@ -13,10 +13,10 @@ def alarms(environment: Synthesized) -> dict[str, dict[str, Any]]:
     return {each["AlarmName"].removeprefix(f"{environment.size.prefix}-"): each for each in found}
 
 
-def test_every_pipeline_has_its_own_alarms(variant: Synthesized) -> None:
+def test_every_pipeline_has_its_own_alarms(opposite_of_dev: Synthesized) -> None:
     each = ("failed-tasks", "no-task", "freshness", "unlanded")
-    assert set(alarms(variant)) == {"retained-wal", "unhandled-events", "consumer-lag"} | {
-        f"{pipeline}-{name}" for pipeline in variant.size.pipelines for name in each
+    assert set(alarms(opposite_of_dev)) == {"retained-wal", "unhandled-events", "consumer-lag"} | {
+        f"{pipeline}-{name}" for pipeline in opposite_of_dev.size.pipelines for name in each
     }
 
 
@@ -67,6 +67,6 @@ def test_dagster_may_write_metrics_to_the_alarms_namespace(environment: Synthesi
     assert "'cloudwatch:namespace': 'cdc-lake'" in str(environment.of("dagster", "AWS::IAM::Policy"))
 
 
-def test_the_alarm_mail_address_of_the_size_is_subscribed(dev: Synthesized, variant: Synthesized) -> None:
+def test_the_alarm_mail_address_of_the_size_is_subscribed(dev: Synthesized, opposite_of_dev: Synthesized) -> None:
     assert dev.of("alarms", "AWS::SNS::Subscription") == {}
-    assert variant.one("alarms", "AWS::SNS::Subscription")["Endpoint"] == "someone@example.com"
+    assert opposite_of_dev.one("alarms", "AWS::SNS::Subscription")["Endpoint"] == "someone@example.com"

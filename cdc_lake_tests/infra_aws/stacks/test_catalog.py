@@ -16,33 +16,36 @@ def test_the_workgroup_has_a_result_location_and_a_scan_limit(environment: Synth
     assert text(results["OutputLocation"]).endswith("/athena-results/")
 
 
-def test_every_glue_database_is_in_the_lakes_bucket(environment: Synthesized, variant: Synthesized) -> None:
-    for each in (environment, variant):
+def test_every_glue_database_is_in_the_lakes_bucket(environment: Synthesized, opposite_of_dev: Synthesized) -> None:
+    for each in (environment, opposite_of_dev):
         databases = [found["DatabaseInput"] for found in each.of("catalog", "AWS::Glue::Database").values()]
         [lake] = [b for name, b in each.of("storage", "AWS::S3::Bucket").items() if name.startswith("Lake")]
         assert sorted(database["Name"] for database in databases) == sorted(each.size.glue_databases)
         assert {text(database["LocationUri"]) for database in databases} == {f"s3://{text(lake['BucketName'])}/lake/"}
 
 
-def test_adding_a_database_does_not_replace_the_first(dev: Synthesized, variant: Synthesized) -> None:
+def test_adding_a_database_does_not_replace_the_first(dev: Synthesized, opposite_of_dev: Synthesized) -> None:
     [first] = dev.of("catalog", "AWS::Glue::Database")
-    found = variant.of("catalog", "AWS::Glue::Database")
+    found = opposite_of_dev.of("catalog", "AWS::Glue::Database")
     assert len(found) == 3
-    assert found[first]["DatabaseInput"]["Name"] == variant.size.glue_databases[0] == dev.size.glue_databases[0]
+    assert found[first]["DatabaseInput"]["Name"] == opposite_of_dev.size.glue_databases[0] == dev.size.glue_databases[0]
 
 
-def test_athenas_default_database_is_the_first(variant: Synthesized) -> None:
-    assert variant.templates["catalog"]["Outputs"]["GlueDatabase"]["Value"] == variant.size.glue_databases[0]
+def test_athenas_default_database_is_the_first(opposite_of_dev: Synthesized) -> None:
+    assert (
+        opposite_of_dev.templates["catalog"]["Outputs"]["GlueDatabase"]["Value"]
+        == opposite_of_dev.size.glue_databases[0]
+    )
 
 
-def test_databases_are_kept_with_the_data(production: Synthesized, variant: Synthesized) -> None:
+def test_databases_are_kept_with_the_data(production: Synthesized, opposite_of_dev: Synthesized) -> None:
     policies = {
         each.size.name: {
             resource["DeletionPolicy"]
             for resource in each.templates["catalog"]["Resources"].values()
             if resource["Type"] == "AWS::Glue::Database"
         }
-        for each in (production, variant)
+        for each in (production, opposite_of_dev)
     }
     assert policies == {"production": {"Retain"}, "variant": {"Delete"}}
 

@@ -24,20 +24,20 @@ def test_secrets_are_read_by_a_config_provider(environment: Synthesized) -> None
     assert found["config.providers.secretsmanager.param.region"] == environment.size.region
 
 
-def test_offsets_are_flushed_every_five_seconds(variant: Synthesized) -> None:
+def test_offsets_are_flushed_every_five_seconds(opposite_of_dev: Synthesized) -> None:
     """MSK Connect has no exactly-once, so watermarks wait for a stored offset."""
-    assert {each["offset.flush.interval.ms"] for each in properties(variant).values()} == {"5000"}
+    assert {each["offset.flush.interval.ms"] for each in properties(opposite_of_dev).values()} == {"5000"}
 
 
-def test_each_connector_has_its_own_offsets_topic(variant: Synthesized) -> None:
-    found = properties(variant)
+def test_each_connector_has_its_own_offsets_topic(opposite_of_dev: Synthesized) -> None:
+    found = properties(opposite_of_dev)
     topics = [each["offset.storage.topic"] for each in found.values()]
     assert sorted(topics) == [offsets_topic("northwind"), offsets_topic("pagila_query")]
     assert all("_" not in name for name in found), "MSK Connect refuses underscores in names"
 
 
-def test_the_name_changes_with_the_content(environment: Synthesized, variant: Synthesized) -> None:
-    digests = {name.rpartition("-")[2] for each in (environment, variant) for name in properties(each)}
+def test_the_name_changes_with_the_content(environment: Synthesized, opposite_of_dev: Synthesized) -> None:
+    digests = {name.rpartition("-")[2] for each in (environment, opposite_of_dev) for name in properties(each)}
     assert len(digests) == 2
     assert worker_properties("a", "us-east-1") != worker_properties("a", "eu-west-1")
 
@@ -68,10 +68,10 @@ def test_only_our_connectors_assume_the_role_that_reads_the_secret(environment: 
     assert len(secrets) == 1
 
 
-def test_connect_may_write_the_pipelines_topics_and_its_own(variant: Synthesized) -> None:
+def test_connect_may_write_the_pipelines_topics_and_its_own(opposite_of_dev: Synthesized) -> None:
     [topics] = [
         each.resources
-        for each in statements(variant)
+        for each in statements(opposite_of_dev)
         if each.where.startswith("connect/") and "kafka-cluster:WriteData" in each.actions
     ]
     assert {topic.rpartition("/")[2] for topic in topics} == {

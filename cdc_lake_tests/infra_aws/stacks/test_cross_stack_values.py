@@ -70,34 +70,36 @@ def code(environment: Synthesized) -> dict[str, Any]:
     }
 
 
-def test_replaced_resources_are_not_exported(environment: Synthesized, variant: Synthesized) -> None:
-    for each in (environment, variant):
+def test_replaced_resources_are_not_exported(environment: Synthesized, opposite_of_dev: Synthesized) -> None:
+    for each in (environment, opposite_of_dev):
         found = exported(each)
         assert "AWS::IAM::Role" in set().union(*found.values()), "the exports are not read correctly"
         assert {name for name, kinds in found.items() if kinds & REPLACED} == set()
 
 
-def test_dagster_reads_every_ssm_parameter_that_is_written(variant: Synthesized) -> None:
-    workers = {f"/cdc-lake-variant/connect-worker-{pipeline}" for pipeline in variant.size.pipelines}
-    assert written_to_ssm(variant) == {
+def test_dagster_reads_every_ssm_parameter_that_is_written(opposite_of_dev: Synthesized) -> None:
+    workers = {f"/cdc-lake-variant/connect-worker-{pipeline}" for pipeline in opposite_of_dev.size.pipelines}
+    assert written_to_ssm(opposite_of_dev) == {
         "/cdc-lake-variant/emr-cluster": {"AWS::EMR::Cluster"},
         **{worker: {"AWS::KafkaConnect::WorkerConfiguration"} for worker in workers},
     }
-    assert read_from_ssm(variant).keys() == written_to_ssm(variant).keys()
+    assert read_from_ssm(opposite_of_dev).keys() == written_to_ssm(opposite_of_dev).keys()
 
 
 def test_without_a_cluster_there_is_no_parameter_for_it(dev: Synthesized) -> None:
     assert read_from_ssm(dev).keys() == written_to_ssm(dev).keys() == {"/cdc-lake-dev/connect-worker-northwind"}
 
 
-def test_variables_and_policy_use_the_ssm_parameters(variant: Synthesized) -> None:
-    parameters, variables = read_from_ssm(variant), code(variant)
+def test_variables_and_policy_use_the_ssm_parameters(opposite_of_dev: Synthesized) -> None:
+    parameters, variables = read_from_ssm(opposite_of_dev), code(opposite_of_dev)
     cluster = {"Ref": parameters["/cdc-lake-variant/emr-cluster"]}
     assert variables["CDC_LAKE_EMR_CLUSTER"] == cluster
-    for pipeline in variant.size.pipelines:
+    for pipeline in opposite_of_dev.size.pipelines:
         worker = {"Ref": parameters[f"/cdc-lake-variant/connect-worker-{pipeline}"]}
         assert variables[f"CDC_LAKE_CONNECT_WORKER_{pipeline.upper()}"] == worker
-    [steps] = [each.resources for each in statements(variant) if "elasticmapreduce:AddJobFlowSteps" in each.actions]
+    [steps] = [
+        each.resources for each in statements(opposite_of_dev) if "elasticmapreduce:AddJobFlowSteps" in each.actions
+    ]
     assert [each.endswith(f":cluster/{text(cluster)}") for each in steps] == [True]
 
 

@@ -101,8 +101,8 @@ def test_the_code_location_has_the_variables_of_an_emr_cluster(dev: Synthesized,
     assert without - with_cluster == set()
 
 
-def test_each_pipeline_has_its_worker_configuration(variant: Synthesized) -> None:
-    names = variables(containers(variant)["code"])
+def test_each_pipeline_has_its_worker_configuration(opposite_of_dev: Synthesized) -> None:
+    names = variables(containers(opposite_of_dev)["code"])
     assert {name for name in names if name.startswith("CDC_LAKE_CONNECT_WORKER_")} == {
         "CDC_LAKE_CONNECT_WORKER_NORTHWIND",
         "CDC_LAKE_CONNECT_WORKER_PAGILA_QUERY",

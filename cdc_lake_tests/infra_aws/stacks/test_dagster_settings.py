@@ -78,8 +78,8 @@ def test_every_other_variable_is_set_or_has_a_right_default(production: Synthesi
     assert aliases().keys() - code_variables(production).keys() == SET_BY_USER | DEFAULTS
 
 
-def test_every_variable_of_the_stack_is_read(environment: Synthesized, variant: Synthesized) -> None:
-    for each in (environment, variant):
+def test_every_variable_of_the_stack_is_read(environment: Synthesized, opposite_of_dev: Synthesized) -> None:
+    for each in (environment, opposite_of_dev):
         names = {name for name in code_variables(each) if not name.startswith(WORKER)}
         assert names - aliases().keys() == {"AWS_DEFAULT_REGION", "CDC_LAKE_PROFILE", "CDC_LAKE_RUN_HOST"}
 
@@ -91,23 +91,23 @@ def test_the_error_names_the_variables_that_the_user_has_not_set(environment: Sy
     assert set(missing) == SET_BY_USER
 
 
-def test_the_profile_can_be_read_with_all_variables(variant: Synthesized) -> None:
-    found = AwsSettings.from_environment(code_variables(variant))
-    assert found.connect_plugin == variant.size.connect.plugin
-    assert found.quicksight_principal == variant.size.quicksight_principal
-    assert found.emr_environment.endswith(f"/{variant.size.emr.environment}")
+def test_the_profile_can_be_read_with_all_variables(opposite_of_dev: Synthesized) -> None:
+    found = AwsSettings.from_environment(code_variables(opposite_of_dev))
+    assert found.connect_plugin == opposite_of_dev.size.connect.plugin
+    assert found.quicksight_principal == opposite_of_dev.size.quicksight_principal
+    assert found.emr_environment.endswith(f"/{opposite_of_dev.size.emr.environment}")
     assert found.emr_python == "/opt/ours/bin/python"
     assert found.kafka_record_bytes == 8 * 2**20, "the variant has MSK Serverless"
-    assert found.worker_configurations.keys() == set(variant.size.pipelines)
+    assert found.worker_configurations.keys() == set(opposite_of_dev.size.pipelines)
     assert (found.environment, found.region) == ("variant", "us-east-1")
 
 
-def test_the_default_database_of_queries_is_the_first(variant: Synthesized) -> None:
-    assert code_variables(variant)["CDC_LAKE_CATALOG"] == variant.size.glue_databases[0]
+def test_the_default_database_of_queries_is_the_first(opposite_of_dev: Synthesized) -> None:
+    assert code_variables(opposite_of_dev)["CDC_LAKE_CATALOG"] == opposite_of_dev.size.glue_databases[0]
 
 
-def test_the_profile_reads_registry_and_salt_of_the_size(variant: Synthesized) -> None:
-    found = AwsSettings.from_environment(code_variables(variant))
+def test_the_profile_reads_registry_and_salt_of_the_size(opposite_of_dev: Synthesized) -> None:
+    found = AwsSettings.from_environment(code_variables(opposite_of_dev))
     assert (found.registry_url, found.registry_converter_url) == (REGISTRY.url, REGISTRY.converter_url)
     assert found.registry_secret == REGISTRY.secret
     assert found.registry_reference == "${secretsmanager:shared/registry:user_info}"
@@ -130,8 +130,8 @@ def test_a_registry_without_credentials_has_no_reference() -> None:
     assert {name for name, value in found.items() if value} == {"CDC_LAKE_REGISTRY_URL"}
 
 
-def test_the_page_marks_the_variables_that_no_stack_sets(variant: Synthesized, production: Synthesized) -> None:
+def test_the_page_marks_the_variables_that_no_stack_sets(opposite_of_dev: Synthesized, production: Synthesized) -> None:
     page = (Path(__file__).parents[3] / "docs" / "aws.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1] for line in page.partition("## The variables")[2].splitlines() if line.startswith("| `")]
     marked = {name for row in rows for name in re.findall(r"`([A-Z_]+)` \(not set\)", row)}
-    assert marked == aliases().keys() - code_variables(variant).keys() - code_variables(production).keys()
+    assert marked == aliases().keys() - code_variables(opposite_of_dev).keys() - code_variables(production).keys()

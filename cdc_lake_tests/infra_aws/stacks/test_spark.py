@@ -49,9 +49,9 @@ def test_machines_start_after_the_roles_have_their_policies(production: Synthesi
     assert cluster["Properties"]["ServiceRole"]["Fn::GetAtt"][0] in roles
 
 
-def test_the_users_script_installs_python(production: Synthesized, variant: Synthesized) -> None:
+def test_the_users_script_installs_python(production: Synthesized, opposite_of_dev: Synthesized) -> None:
     assert not production.one("spark", "AWS::EMR::Cluster").get("BootstrapActions")
-    [action] = variant.one("spark", "AWS::EMR::Cluster")["BootstrapActions"]
+    [action] = opposite_of_dev.one("spark", "AWS::EMR::Cluster")["BootstrapActions"]
     script = action["ScriptBootstrapAction"]
     assert text(script["Path"]).endswith("/python/install.sh")
     assert [text(each).rpartition("}")[2] for each in script["Args"]] == ["/python/requirements.lock"]
@@ -78,6 +78,6 @@ def test_the_cluster_requires_metadata_service_version_2(production: Synthesized
     assert security["InstanceMetadataServiceConfiguration"]["MinimumInstanceMetadataServiceVersion"] == 2
 
 
-def test_jobs_may_read_the_sources_secret_only_if_they_verify(dev: Synthesized, variant: Synthesized) -> None:
+def test_jobs_may_read_the_sources_secret_only_if_they_verify(dev: Synthesized, opposite_of_dev: Synthesized) -> None:
     assert "ExportsOutputRefReplication" in str(dev.of("spark", "AWS::IAM::Policy"))
-    assert "ExportsOutputRefReplication" not in str(variant.of("spark", "AWS::IAM::Policy"))
+    assert "ExportsOutputRefReplication" not in str(opposite_of_dev.of("spark", "AWS::IAM::Policy"))

@@ -51,8 +51,8 @@ def test_replication_factors_depend_on_the_number_of_brokers() -> None:
     assert [properties(four)[name] for name in names] == ["3", "2", "2"]
 
 
-def test_msk_serverless_can_be_chosen(variant: Synthesized) -> None:
-    assert variant.of("streaming", "AWS::MSK::Cluster") == {}
-    cluster = variant.one("streaming", "AWS::MSK::ServerlessCluster")
+def test_msk_serverless_can_be_chosen(opposite_of_dev: Synthesized) -> None:
+    assert opposite_of_dev.of("streaming", "AWS::MSK::Cluster") == {}
+    cluster = opposite_of_dev.one("streaming", "AWS::MSK::ServerlessCluster")
     assert cluster["ClientAuthentication"] == {"Sasl": {"Iam": {"Enabled": True}}}
     assert len(cluster["VpcConfigs"][0]["SubnetIds"]) == 2

@@ -62,7 +62,7 @@ def kafka_statements(stack: LakeStack, cluster: str) -> list[iam.PolicyStatement
 def connect_statements(stack: LakeStack, connect: ConnectStack, secret: str) -> list[iam.PolicyStatement]:
     """Return the permissions to manage connectors, but not plugins, which a person uploads.
 
-    They include logs and network interfaces, because MSK Connect creates both with the rights of the connector's
+    They include logs and network interfaces, because MSK Connect creates both with the permissions of the connector's
     creator.
     """
     changes = [*(f"{verb}Connector" for verb in ("Delete", "Describe", "Update")), "ListConnectorOperations"]
@@ -101,7 +101,7 @@ def catalog_statements(stack: LakeStack, catalog: CatalogStack) -> list[iam.Poli
     """Return the permissions on tables and views of the databases, and on queries in the workgroup."""
     tables = ["BatchCreatePartition", "BatchUpdatePartition", "CreateTable", "DeleteTable", "UpdateTable"]
     tables += ["GetDatabase", "GetPartitions", "GetTable", "GetTables"]
-    athena = ["GetDatabases", "GetPartition", "BatchGetPartition"]  # Athena calls them with its caller's rights
+    athena = ["GetDatabases", "GetPartition", "BatchGetPartition"]  # Athena calls them with its caller's permissions
     queries = ["GetQueryExecution", "GetQueryResults", "StartQueryExecution", "StopQueryExecution"]
     return [
         allow([f"glue:{action}" for action in (*tables, *athena)], catalog.arns()),

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from aws_cdk import ArnFormat, Fn, Stack
 from aws_cdk import aws_iam as iam
 
-_DELIVERY = "MSK Connect sets up a connector's log delivery with its creator's rights; AWS defines no resource for it"
-_DESCRIBES = "MSK Connect reads the network with the creator's rights; EC2's Describe calls have no resource"
+_DELIVERY = (
+    "MSK Connect sets up log delivery with the permissions of a connector's creator; AWS defines no resource for it"
+)
+_DESCRIBES = "MSK Connect reads the network with the creator's permissions; EC2's Describe calls have no resource"
 
 ONLY_ON_STAR: Mapping[str, str] = {
     "cloudwatch:GetMetricData": "a metric is not a resource, and no condition restricts reading",

@@ -177,8 +177,8 @@ class Dagster(Part):
         # Fargate offers 2 to 8 GiB for each vCPU, in whole GiB, up to 30 GiB; also 512 MiB for a quarter vCPU.
         low, high = self.cpu * 2, min(self.cpu * 8, 30720)
         if not low <= self.memory_mib <= high or (self.memory_mib % 1024 and self.memory_mib != 512):
-            offered = "512, 1024 or 2048 MiB" if low == 512 else f"{low} to {high} MiB, in steps of 1024 MiB,"
-            raise ValueError(f"Fargate offers {offered} for {self.cpu} CPU units, not {self.memory_mib} MiB")
+            offered = "512, 1024 or 2048 MiB" if low == 512 else f"{low} to {high} MiB in steps of 1024 MiB"
+            raise ValueError(f"memory_mib: use {offered} for {self.cpu} CPU units, not {self.memory_mib} MiB")
         return self
 
 

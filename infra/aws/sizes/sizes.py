@@ -126,7 +126,7 @@ def _checked(name: str, entry: object, file: Path) -> Size:
     except ValidationError as error:
         faults = "; ".join(
             f"{'.'.join(map(str, (name, *fault['loc'])))}: {fault['msg'].removeprefix('Value error, ')}"
-            + ("" if fault["type"] == "missing" else f" (it is {fault['input']!r})")
+            + ("" if fault["type"] == "missing" or isinstance(fault["input"], dict) else f" (it is {fault['input']!r})")
             for fault in error.errors()
         )
         raise SizesError(f"Cannot read environment {name!r} of {file}: {faults}") from None

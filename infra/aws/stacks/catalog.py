@@ -52,7 +52,7 @@ class CatalogStack(LakeStack):
         CfnOutput(self, "AthenaWorkgroup", value=size.prefix)
 
     def arns(self) -> list[str]:
-        """Return the ARNs of catalog, databases and tables: Glue requires rights on all three for a table."""
+        """Return the ARNs of catalog, databases and tables: Glue requires permissions on all three for a table."""
         parts = [part for name in self.size.glue_databases for part in (f"database/{name}", f"table/{name}/*")]
         return [arn(self, "glue", each) for each in ("catalog", *parts)]
 

@@ -38,7 +38,7 @@ class QuickSightStack(LakeStack):
             allow([f"athena:{action}" for action in queries], [catalog.workgroup_arn()]),
             allow([f"athena:{action}" for action in metadata], [arn(self, "athena", "datacatalog/AwsDataCatalog")]),
             reads_tables(self, catalog.arns()),
-            allow(["glue:BatchGetPartition"], catalog.arns()),  # Athena calls Glue with its caller's rights
+            allow(["glue:BatchGetPartition"], catalog.arns()),  # Athena calls Glue with its caller's permissions
             *reads(storage.lake, "lake/"),
             *puts(storage.work, "athena-results/"),
         )
