@@ -14,14 +14,14 @@ SCHEMA_ID = 7
 
 @dataclass
 class MemoryRegistry:
-    """A registry whose schemas are given; counts how often it is asked for one."""
+    """A registry whose schemas are given; `requested_ids` are those of all requests, in order."""
 
     schemas: dict[int, object]
-    asked: list[int] = field(default_factory=list)
+    requested_ids: list[int] = field(default_factory=list)
 
     def schema(self, schema_id: int) -> str | None:
         """See Schemas."""
-        self.asked.append(schema_id)
+        self.requested_ids.append(schema_id)
         return json.dumps(self.schemas[schema_id]) if schema_id in self.schemas else None
 
 

@@ -26,11 +26,11 @@ BY_FIELD = Sink("lenses_by_field", "raw/shop/_sink/", envelope=True)
 CONFLUENT = Sink("confluent", "raw/shop/_sink")
 AIVEN = Sink("aiven", "raw/shop/_sink/")
 AIVEN_ENVELOPE = Sink("aiven", "raw/shop/_sink/", envelope=True)
-ORDERED = (LENSES, LENSES_ENVELOPE, CONFLUENT, AIVEN, AIVEN_ENVELOPE)
-EVERY = (*ORDERED, BY_FIELD)
+ORDERED_SINKS = (LENSES, LENSES_ENVELOPE, CONFLUENT, AIVEN, AIVEN_ENVELOPE)
+ALL_SINKS = (*ORDERED_SINKS, BY_FIELD)
 
 
-def named(sink: Sink, topic: str, partition: int, records: Sequence[Record], folder: str = "") -> str:
+def object_key(sink: Sink, topic: str, partition: int, records: Sequence[Record], folder: str = "") -> str:
     """Return the key of an object with these records; `folder` is the prefix of a sink that partitions by fields."""
     first, last = records[0][0], records[-1][0]
     at = sink.prefix.rstrip("/")
@@ -68,11 +68,9 @@ class TopicInMemory:
     values: dict[int, dict[int, bytes]]
     ends: dict[int, int]
     begins: dict[int, int] = field(default_factory=dict)
-    asked: int = 0
 
     def records(self, partition: int, first: int, end: int) -> list[tuple[int, int]] | None:
         """See TopicReader."""
-        self.asked += 1
         if first < self.begins.get(partition, 0):
             return None
         there = sorted(self.values[partition].items())
@@ -83,6 +81,6 @@ class TopicInMemory:
         """Return a topic of one partition with records at these offsets."""
         return cls({partition: {offset: b'{"n": %d}' % offset for offset in offsets}}, {partition: end})
 
-    def some(self, first: int, last: int, partition: int = 0) -> list[Record]:
+    def records_between(self, first: int, last: int, partition: int = 0) -> list[Record]:
         """Return the records from one offset to another."""
         return [(offset, value) for offset, value in sorted(self.values[partition].items()) if first <= offset <= last]

@@ -15,7 +15,7 @@ from typing import TypedDict
 
 import pytest
 
-from cdc_lake_tests.pytest_hooks.trial_counts import SUITES, suite_name
+from cdc_lake_tests.pytest_hooks.suites import SUITES, suite_name
 
 SLOWEST = 10
 _SHORT_SECONDS = 60
@@ -64,7 +64,7 @@ def lines(runs: Mapping[str, Run]) -> list[str]:
         files.update(run["files"])
     suites = ", ".join(f"{suite} {run['seconds'] / 60:.1f} min" for suite, run in runs.items())
     slowest = [f"{seconds / 60:5.1f} min  {file}" for file, seconds in files.most_common(SLOWEST)]
-    return [f"tests, without what was fetched before them: {suites}", *slowest]
+    return [f"test durations, without downloads: {suites}", *slowest]
 
 
 def main() -> None:

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from cdc_lake_tests.pytest_hooks.suites import SUITES, suite_name
+
 CountTrials = Callable[[str, int], None]
 _COUNTS: pytest.StashKey[Counter[str]] = pytest.StashKey()
-SUITES = ("unit", "integration-e2e-faults")
-"""The folders that CI passes to pytest together; results of other runs are not counted."""
 _OUTPUT = "trials"
 """The key under which a worker of pytest-xdist sends its sums to the main process."""
 
@@ -63,11 +63,6 @@ def print_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Conf
     cache = getattr(config, "cache", None)  # None with -p no:cacheprovider
     if cache is not None:
         cache.set(f"{_OUTPUT}/{suite_name(config)}", dict(counts))
-
-
-def suite_name(config: pytest.Config) -> str:
-    """Return the name of pytest's arguments as in SUITES."""
-    return "-".join(Path(arg).name for arg in config.args)
 
 
 def main() -> None:

@@ -24,6 +24,6 @@ def test_the_ten_slowest_files_are_listed() -> None:
     suite, *slowest = lines(
         {"unit": {"seconds": 90.0, "files": {"file1.py": 60.0}}, "e2e": {"seconds": 60.0, "files": files}}
     )
-    assert suite == "tests, without what was fetched before them: unit 1.5 min, e2e 1.0 min"
+    assert suite == "test durations, without downloads: unit 1.5 min, e2e 1.0 min"
     assert len(slowest) == 10
     assert slowest[0] == " 12.0 min  file12.py"

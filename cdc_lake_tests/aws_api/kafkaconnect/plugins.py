@@ -1,4 +1,4 @@
-"""Custom plugins and worker configurations of MSK Connect."""
+"""In-memory fake of MSK Connect's custom plugins and worker configurations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Plugins:
         self._plugins: dict[str, Answer] = {}
         self._worker_configurations: dict[str, Answer] = {}
         self.faults: dict[str, str] = {}
-        """By the S3 key of an archive: why no plugin can be created from it."""
+        """Maps the S3 key of an archive to the error with which plugin creation fails."""
         self.operations: dict[str, Operation] = {
             "CreateCustomPlugin": self._create,
             "DescribeCustomPlugin": lambda request: self._plugin(request["customPluginArn"]),

@@ -33,7 +33,7 @@ class FakeTrino:
     """By the name of a column: Trino's raw type."""
     rows: list[list[Any]] = field(default_factory=list)
     failure: QueryFailed | None = None
-    asked: list[str] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
     """The statements, the oldest first."""
     free: Event = field(default_factory=Event)
     """Statements wait until it is set."""
@@ -43,7 +43,7 @@ class FakeTrino:
     ) -> Outcome:
         """See Trino."""
         assert (catalog, schema, progress.elapsed_ms, stopped()) == ("awsdatacatalog", None, 0, False)
-        self.asked.append(sql)
+        self.queries.append(sql)
         assert self.free.wait(5)
         if self.failure is not None:
             raise self.failure

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +23,6 @@ class MemoryS3:
 
     objects: dict[str, bytes] = field(default_factory=dict)
     puts: list[str] = field(default_factory=list)
-    asked: Counter[str] = field(default_factory=Counter)
     url: str = ""
     _lock: Any = field(default_factory=Lock)
 
@@ -33,7 +31,6 @@ class MemoryS3:
         key, method = environ["PATH_INFO"].lstrip("/"), environ["REQUEST_METHOD"]
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         with self._lock:
-            self.asked[method] += 1
             status, answer = self._answer(method, key, body, environ.get("HTTP_IF_NONE_MATCH"))
         tag = hashlib.md5(answer if method != "PUT" else body, usedforsecurity=False).hexdigest()
         modified = ("Last-Modified", "Wed, 01 Jan 2025 00:00:00 GMT")

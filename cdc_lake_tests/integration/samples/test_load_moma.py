@@ -1,4 +1,7 @@
-"""Loading MoMA into a real server: generated rows, or files like the museum's; nothing after any error."""
+"""Loads MoMA into a real server, from generated rows or from CSV files in the museum's format.
+
+A failed load leaves no tables.
+"""
 
 from __future__ import annotations
 

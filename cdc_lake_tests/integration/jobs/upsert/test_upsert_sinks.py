@@ -21,7 +21,7 @@ from cdc_lake_tests.helpers.sink_objects import (
     LENSES,
     Record,
     TopicInMemory,
-    named,
+    object_key,
     written,
 )
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
@@ -54,7 +54,7 @@ def write(
     table: LakeTable, sink: Sink, records: Sequence[Record], folder: str = "customer_id=ALFKI/order_id=1"
 ) -> None:
     """Write an object as the connector does, replacing one of the same name."""
-    key = named(sink, TOPIC, 0, records, folder)
+    key = object_key(sink, TOPIC, 0, records, folder)
     table.store.delete([key])
     table.store.put_new(key, written(sink, TOPIC, 0, records))
 
@@ -89,11 +89,11 @@ def applied(table: LakeTable) -> dict[object, object]:
 def test_a_vendors_objects_are_applied_once(new_table: NewTable, vendor: Sink) -> None:
     table, found = new_table(COLUMNS, KEY), topic()
     sink = replace(vendor, prefix=f"raw/{table.name}/_sink/")
-    write(table, sink, found.some(0, 12))
+    write(table, sink, found.records_between(0, 12))
     assert adopted(table, sink, found).records == 12
     table.upsert()
-    write(table, sink, found.some(6, 16))  # written again after a restart
-    write(table, sink, found.some(17, 31))
+    write(table, sink, found.records_between(6, 16))  # written again after a restart
+    write(table, sink, found.records_between(17, 31))
     adopted(table, sink, found)
     report = table.upsert()
     assert report.dead_letters == 1
@@ -107,11 +107,11 @@ def test_a_dead_letter_has_the_epoch_of_its_objects_adoption(new_table: NewTable
     """With an earlier epoch, a replay would take the letter for overtaken and close it."""
     table, found = new_table(COLUMNS, KEY), topic()
     sink = replace(LENSES, prefix=f"raw/{table.name}/_sink/")
-    write(table, sink, found.some(0, 9))
+    write(table, sink, found.records_between(0, 9))
     adopted(table, sink, found)
     table.next_offset = 11
     open_epoch(table, 1)
-    write(table, sink, found.some(11, 31))
+    write(table, sink, found.records_between(11, 31))
     adopted(table, sink, found, epoch=1)
     assert table.upsert().dead_letters == 1
     [letter] = dead_letters.letters(table.store, table.name)
@@ -121,7 +121,7 @@ def test_a_dead_letter_has_the_epoch_of_its_objects_adoption(new_table: NewTable
 def test_objects_partitioned_by_field_are_applied_up_to_the_first_gap(new_table: NewTable) -> None:
     table, found = new_table(COLUMNS, KEY), topic()
     sink = replace(BY_FIELD, prefix=f"raw/{table.name}/_sink/")
-    everything = found.some(0, 31)
+    everything = found.records_between(0, 31)
     write(table, sink, everything[0::2], "customer_id=ALFKI/order_id=1")
     report = adopted(table, sink, found)
     assert report.records == 1

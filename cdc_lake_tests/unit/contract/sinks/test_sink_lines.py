@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cdc_lake.contract.errors import ObjectDamagedError
 from cdc_lake.contract.sinks import sink_lines
-from cdc_lake_tests.helpers.sink_objects import EVERY, written
+from cdc_lake_tests.helpers.sink_objects import ALL_SINKS, written
 
 LENSES = (
     b'{"headers":{"h1":"record1-header1","h2":1},"metadata":{"partition":1,"offset":1,"topic":"myTopic",'
@@ -47,9 +47,9 @@ texts = st.recursive(
 )
 
 
-@given(st.sampled_from(EVERY), st.lists(texts, min_size=1, max_size=5), st.booleans())
+@given(st.sampled_from(ALL_SINKS), st.lists(texts, min_size=1, max_size=5), st.booleans())
 def test_lines_of_every_sink_are_read_back(sink: object, values: list[object], ascii_only: bool) -> None:
-    config = next(candidate for candidate in EVERY if candidate is sink)
+    config = next(candidate for candidate in ALL_SINKS if candidate is sink)
     records = [(7 * n, json.dumps(value, ensure_ascii=ascii_only).encode()) for n, value in enumerate(values)]
     body = written(config, "t", 0, records)
     found = sink_lines.lines(body, "k", config.framing, config.layout == "aiven")

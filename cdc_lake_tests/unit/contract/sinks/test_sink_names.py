@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cdc_lake.contract.errors import ForeignObjectError
 from cdc_lake.contract.sinks import sink_names
 from cdc_lake.contract.sinks.sink_names import Layout, SinkName
-from cdc_lake_tests.helpers.sink_objects import EVERY, named
+from cdc_lake_tests.helpers.sink_objects import ALL_SINKS, object_key
 
 TOPIC = "msk.datalake.cdc_events"
 
@@ -87,12 +87,12 @@ def test_names_with_more_padding_are_rejected(layout: Layout, key: str) -> None:
         sink_names.parse(layout, "s/", key)
 
 
-@given(st.sampled_from(EVERY), st.integers(0, 99), st.integers(0, 10**14), st.integers(0, 10**6))
+@given(st.sampled_from(ALL_SINKS), st.integers(0, 99), st.integers(0, 10**14), st.integers(0, 10**6))
 def test_names_of_every_sink_are_parsed_and_below_the_listed_prefix(
     sink: object, partition: int, first: int, more: int
 ) -> None:
-    config = next(candidate for candidate in EVERY if candidate is sink)
-    key = named(config, TOPIC, partition, [(first, b""), (first + more, b"")], "ALFKI/10248")
+    config = next(candidate for candidate in ALL_SINKS if candidate is sink)
+    key = object_key(config, TOPIC, partition, [(first, b""), (first + more, b"")], "ALFKI/10248")
     found = sink_names.parse(config.layout, config.prefix, key)
     assert (found.topic, found.partition) == (TOPIC, partition)
     assert found.offset == (first + more if found.is_last_offset else first)
@@ -100,8 +100,8 @@ def test_names_of_every_sink_are_parsed_and_below_the_listed_prefix(
     assert key.startswith(sink_names.topic_prefix(config.layout, config.prefix, TOPIC))
 
 
-@given(st.sampled_from(EVERY), st.integers(0, 10**12), st.integers(0, 10**6))
+@given(st.sampled_from(ALL_SINKS), st.integers(0, 10**12), st.integers(0, 10**6))
 def test_listing_from_an_offset_includes_all_later_names(sink: object, offset: int, further: int) -> None:
-    config = next(candidate for candidate in EVERY if candidate is sink)
-    key = named(config, TOPIC, 0, [(offset + further, b"")], "f")
+    config = next(candidate for candidate in ALL_SINKS if candidate is sink)
+    key = object_key(config, TOPIC, 0, [(offset + further, b"")], "f")
     assert key > sink_names.key_before(config.layout, config.prefix, TOPIC, 0, offset)

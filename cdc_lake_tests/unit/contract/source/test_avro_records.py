@@ -110,12 +110,12 @@ def test_any_bytes_are_decoded_or_rejected(tail: bytes) -> None:
         return
 
 
-def test_the_registry_is_asked_once_for_each_schema() -> None:
+def test_the_registry_is_read_once_for_each_schema() -> None:
     registry = MemoryRegistry({SCHEMA_ID: SCHEMA, 8: SCHEMA})
     decoder = AvroDecoder(registry)
     for schema_id in (SCHEMA_ID, 8, SCHEMA_ID, 8):
         assert decoder.decode(framed(SCHEMA, NOTHING, schema_id)).schema_id == schema_id
-    assert registry.asked == [SCHEMA_ID, 8]
+    assert registry.requested_ids == [SCHEMA_ID, 8]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from cdc_lake.jobs.adoption.adopt import AdoptReport, AdoptSpec
 from cdc_lake.jobs.adoption.sink import Sink
 from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake_tests.helpers.memory_store import MemoryLocation, MemoryStore
-from cdc_lake_tests.helpers.sink_objects import EVERY, ORDERED, Record, TopicInMemory, named, written
+from cdc_lake_tests.helpers.sink_objects import ALL_SINKS, ORDERED_SINKS, Record, TopicInMemory, object_key, written
 
 TOPIC = "shop.public.orders"
 BEAT = Watermark(source_ts_ms=1, lsn=1)
@@ -31,8 +31,8 @@ def name_of(sink: Sink) -> str:
     return f"{sink.layout}{'-envelope' if sink.envelope else ''}"
 
 
-every = pytest.mark.parametrize("sink", EVERY, ids=name_of)
-ordered = pytest.mark.parametrize("sink", ORDERED, ids=name_of)
+each_sink = pytest.mark.parametrize("sink", ALL_SINKS, ids=name_of)
+each_ordered_sink = pytest.mark.parametrize("sink", ORDERED_SINKS, ids=name_of)
 
 
 def topic() -> TopicInMemory:
@@ -75,13 +75,13 @@ class Adopting:
 
     def write(self, records: Sequence[Record], partition: int = 0, folder: str = "f") -> str:
         """Write an object as the connector does; return its key."""
-        key = named(self.sink, TOPIC, partition, records, folder)
+        key = object_key(self.sink, TOPIC, partition, records, folder)
         self.store.write(key, written(self.sink, TOPIC, partition, records))
         return key
 
     def write_from(self, first: int, last: int, partition: int = 0, folder: str = "f") -> str:
         """Write an object of all records from one offset to another; return its key."""
-        return self.write(self.topic.some(first, last, partition), partition, folder)
+        return self.write(self.topic.records_between(first, last, partition), partition, folder)
 
     def run(self) -> AdoptReport:
         """Run the adoption job once."""

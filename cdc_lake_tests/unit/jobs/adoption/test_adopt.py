@@ -19,13 +19,21 @@ from cdc_lake_tests.helpers.sink_objects import (
     LENSES,
     LENSES_ENVELOPE,
     TopicInMemory,
-    named,
+    object_key,
 )
 from cdc_lake_tests.unit.contract.objects.landed import landed
-from cdc_lake_tests.unit.jobs.adoption.adopting import BEAT, TOPIC, Adopting, every, name_of, ordered, topic
+from cdc_lake_tests.unit.jobs.adoption.adopting import (
+    BEAT,
+    TOPIC,
+    Adopting,
+    each_ordered_sink,
+    each_sink,
+    name_of,
+    topic,
+)
 
 
-@every
+@each_sink
 def test_objects_in_order_are_adopted_up_to_the_end(sink: Sink) -> None:
     adopting = Adopting(sink, topic())
     adopting.write_from(0, 6)
@@ -40,7 +48,7 @@ def test_objects_in_order_are_adopted_up_to_the_end(sink: Sink) -> None:
     assert adopting.run().manifest is None
 
 
-@every
+@each_sink
 def test_records_that_the_connector_has_not_written_yet_are_adopted_later(sink: Sink) -> None:
     adopting = Adopting(sink, topic())
     adopting.write_from(0, 8)
@@ -55,7 +63,7 @@ def test_records_that_the_connector_has_not_written_yet_are_adopted_later(sink: 
     assert adopting.adopted() == adopting.all()
 
 
-@every
+@each_sink
 def test_an_empty_topic_begins_a_chain_once(sink: Sink) -> None:
     adopting = Adopting(sink, TopicInMemory.of([], 0))
     assert (adopting.run().manifest, adopting.run().manifest) == (1, None)
@@ -64,7 +72,7 @@ def test_an_empty_topic_begins_a_chain_once(sink: Sink) -> None:
     assert head.version == 3
 
 
-@ordered
+@each_ordered_sink
 def test_late_objects_hold_back_later_records(sink: Sink) -> None:
     adopting = Adopting(sink, topic())
     adopting.write_from(0, 3)
@@ -73,7 +81,7 @@ def test_late_objects_hold_back_later_records(sink: Sink) -> None:
     assert (report.records, adopting.next) == (4, 5)
     assert report.gaps == (
         f"topic {TOPIC}, partition 0: 3 records are in no object (offsets 5 to 7), though "
-        f"{named(sink, TOPIC, 0, adopting.topic.some(8, 12))} contains later ones",
+        f"{object_key(sink, TOPIC, 0, adopting.topic.records_between(8, 12))} contains later ones",
     )
     with pytest.raises(ManifestGapError, match=r"in no object \(offsets 5 to 7\).*remove landing.sink from"):
         adopting.run()
@@ -84,7 +92,7 @@ def test_late_objects_hold_back_later_records(sink: Sink) -> None:
     assert adopting.adopted() == adopting.all()
 
 
-@every
+@each_sink
 def test_repeated_offsets_are_adopted_once(sink: Sink) -> None:
     adopting = Adopting(sink, topic())
     adopting.write_from(0, 8, folder="a")
@@ -144,7 +152,7 @@ def test_records_of_several_field_folders_are_merged() -> None:
     assert len({item.key for manifest in adopting.chain.since(0) for item in manifest.objects}) == 4
 
 
-@every
+@each_sink
 def test_the_watermark_advances_while_the_connector_buffers_records(sink: Sink) -> None:
     adopting = Adopting(sink, TopicInMemory.of(range(100), 0))
     passed = []
@@ -164,7 +172,7 @@ def test_the_watermark_advances_while_the_connector_buffers_records(sink: Sink) 
     assert head.watermark == adopting.watermark
 
 
-@every
+@each_sink
 def test_records_after_the_runs_end_offsets_are_left_to_the_next_run(sink: Sink) -> None:
     adopting = Adopting(sink, topic())
     adopting.write_from(0, 18)
@@ -196,7 +204,7 @@ def test_an_adopted_object_whose_records_expired_does_not_block() -> None:
     assert adopting.adopted() == adopting.all()
 
 
-@every
+@each_sink
 def test_partitions_advance_independently(sink: Sink) -> None:
     records = {0: {0: b"1", 1: b"2"}, 1: {0: b"3", 1: b"4", 2: b"5"}}
     adopting = Adopting(sink, TopicInMemory(records, {0: 2, 1: 3}))
@@ -237,10 +245,10 @@ def test_listing_costs_the_same_with_many_adopted_objects(sink: Sink, monkeypatc
     assert adopting.store.requests["get"] <= 9
 
 
-@ordered
+@each_ordered_sink
 def test_adoption_continues_a_chain_of_landing(sink: Sink) -> None:
     adopting = Adopting(sink, topic())
-    item = landed(adopting.store, dict(adopting.topic.some(0, 6)))
+    item = landed(adopting.store, dict(adopting.topic.records_between(0, 6)))
     span = Span(partition=0, first=0, next=7)
     before = land.commit(adopting.chain, adopting.spec.landing, None, (span,), (item,))
     assert before.version == 3
@@ -268,7 +276,7 @@ def test_manifests_of_version_1_cannot_list_sink_objects() -> None:
         Manifest.decode(without_last.replace(b'"version": 3', b'"version": 4'))
 
 
-@every
+@each_sink
 def test_a_topic_that_lost_its_tail_and_got_new_records_stops(sink: Sink) -> None:
     """Offsets 15 to 19 were lost and reused; the new records at 15 to 19 would never be adopted."""
     adopting = Adopting(sink, topic())
@@ -284,7 +292,7 @@ def test_a_topic_that_lost_its_tail_and_got_new_records_stops(sink: Sink) -> Non
     assert (adopting.chain.length(), adopting.next) == (1, 20)
 
 
-@every
+@each_sink
 def test_adoption_continues_if_the_last_adopted_record_has_expired(sink: Sink) -> None:
     """The record cannot be compared any more."""
     adopting = Adopting(sink, topic())

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdc_lake.contract.errors import ManifestGapError
-from cdc_lake_tests.helpers.sink_objects import EVERY, TopicInMemory
+from cdc_lake_tests.helpers.sink_objects import ALL_SINKS, TopicInMemory
 from cdc_lake_tests.unit.jobs.adoption.adopting import Adopting
 
 
@@ -29,13 +29,13 @@ def histories(draw: st.DrawFn) -> tuple[TopicInMemory, list[tuple[str, list[int]
     return topic, [(f"f{n}", group) for n, group in enumerate(draw(st.permutations(groups)))]
 
 
-@given(st.sampled_from(EVERY), histories(), st.data())
+@given(st.sampled_from(ALL_SINKS), histories(), st.data())
 @settings(max_examples=80, deadline=None)
 def test_every_record_is_adopted_once(
     sink: object, history: tuple[TopicInMemory, list[tuple[str, list[int]]]], data: st.DataObject
 ) -> None:
     topic, groups = history
-    adopting = Adopting(next(candidate for candidate in EVERY if candidate is sink), topic)
+    adopting = Adopting(next(candidate for candidate in ALL_SINKS if candidate is sink), topic)
     everything = adopting.all()
     if not adopting.sink.ordered:  # records of one partition among several folders
         count = data.draw(st.integers(1, 3))

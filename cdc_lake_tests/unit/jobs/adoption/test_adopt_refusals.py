@@ -1,4 +1,7 @@
-"""Errors of adoption: damage, contradictions to the topic, unknown objects, and gaps that cannot be filled."""
+"""Errors when landing objects that a sink connector wrote (adoption).
+
+The objects are damaged, contradict the topic, have unknown names, or leave a gap that cannot be filled.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,18 @@ from cdc_lake.contract.errors import (
 from cdc_lake.jobs.adoption.sink import Sink
 from cdc_lake_tests.helpers.sink_objects import (
     AIVEN,
+    AIVEN_ENVELOPE,
     BY_FIELD,
     CONFLUENT,
     LENSES,
+    LENSES_ENVELOPE,
     TopicInMemory,
-    named,
+    object_key,
 )
-from cdc_lake_tests.unit.jobs.adoption.adopting import TOPIC, Adopting, every, name_of, ordered, topic
+from cdc_lake_tests.unit.jobs.adoption.adopting import TOPIC, Adopting, each_ordered_sink, each_sink, name_of, topic
 
 
-@every
+@each_sink
 def test_an_object_rewritten_with_fewer_or_other_records_is_damaged(sink: Sink) -> None:
     adopting = Adopting(sink, topic())
     key = adopting.write_from(0, 8)
@@ -38,7 +43,7 @@ def test_an_object_rewritten_with_fewer_or_other_records_is_damaged(sink: Sink) 
         adopting.adopted()
 
 
-@every
+@each_sink
 def test_different_records_at_one_offset_are_rejected(sink: Sink) -> None:
     adopting = Adopting(sink, topic())
     adopting.write_from(0, 8, folder="a")
@@ -58,7 +63,7 @@ def test_invalid_combinations_of_layout_and_envelope_are_rejected() -> None:
         Sink("confluent", "sink/", envelope=True)
 
 
-@every
+@each_sink
 def test_missing_records_that_have_expired_are_rejected(sink: Sink) -> None:
     adopting = Adopting(sink, topic())
     adopting.topic.begins[0] = 12
@@ -68,7 +73,7 @@ def test_missing_records_that_have_expired_are_rejected(sink: Sink) -> None:
     assert adopting.chain.head() is None
 
 
-@ordered
+@each_ordered_sink
 def test_a_gap_that_cannot_be_filled_is_reported_while_other_partitions_advance(sink: Sink) -> None:
     records = {partition: {offset: b"%d" % offset for offset in range(6)} for partition in (0, 1)}
     adopting = Adopting(sink, TopicInMemory(records, {0: 6, 1: 6}, {0: 4, 1: 0}))
@@ -79,10 +84,10 @@ def test_a_gap_that_cannot_be_filled_is_reported_while_other_partitions_advance(
     assert (adopting.adopted(0), adopting.adopted(1)) == ([], adopting.all(1))
 
 
-@every
+@each_sink
 def test_unknown_objects_below_the_topics_prefix_are_rejected(sink: Sink) -> None:
     adopting = Adopting(sink, topic())
-    adopting.store.write(named(sink, "shop.public.customers", 0, [(0, b"")], "f"), b"not read")
+    adopting.store.write(object_key(sink, "shop.public.customers", 0, [(0, b"")], "f"), b"not read")
     adopting.write_from(0, 18)
     adopting.run()
     assert adopting.adopted() == adopting.all()
@@ -98,7 +103,7 @@ def test_unknown_objects_below_the_topics_prefix_are_rejected(sink: Sink) -> Non
 @pytest.mark.parametrize("sink", [LENSES, CONFLUENT, AIVEN], ids=name_of)
 def test_an_object_named_by_an_offset_without_a_record_is_rejected(sink: Sink) -> None:
     adopting = Adopting(sink, topic())
-    adopting.store.write(named(sink, TOPIC, 0, [(4, b"")]), adopting.store.objects[adopting.write_from(0, 3)].body)
+    adopting.store.write(object_key(sink, TOPIC, 0, [(4, b"")]), adopting.store.objects[adopting.write_from(0, 3)].body)
     with pytest.raises(ObjectConflictError, match=r"named by offset 4.* has no committed record"):
         adopting.run()
 
@@ -122,7 +127,7 @@ def test_lines_that_are_not_the_topics_records_are_rejected(sink: Sink, offsets:
 def test_an_equal_record_in_another_notation_is_accepted(sink: Sink) -> None:
     adopting = Adopting(sink, topic())
     adopting.topic.values[0][2] = b'{"b":1.50,"a":"\\u00df"}'
-    lines = adopting.topic.some(0, 3)
+    lines = adopting.topic.records_between(0, 3)
     lines[2] = (2, '{"a": "ß", "b": 1.5}'.encode())
     adopting.write(lines)
     adopting.topic.values[0][5] = b"no JSON"
@@ -130,19 +135,18 @@ def test_an_equal_record_in_another_notation_is_accepted(sink: Sink) -> None:
     assert adopting.run().records == 16
 
 
-@every
+@pytest.mark.parametrize("sink", [LENSES_ENVELOPE, BY_FIELD, AIVEN_ENVELOPE], ids=name_of)
 def test_a_value_is_not_accepted_as_an_envelope(sink: Sink) -> None:
     adopting = Adopting(sink, topic())
-    if sink.envelope:
-        key = adopting.write_from(0, 3)
-        other = Sink(sink.layout if sink is not BY_FIELD else "lenses", sink.prefix)
-        plain = Adopting(other, topic())
-        adopting.store.write(key, plain.store.objects[plain.write_from(0, 3)].body)
-        with pytest.raises(ObjectDamagedError, match="has no envelope"):
-            adopting.run()
+    key = adopting.write_from(0, 3)
+    other = Sink(sink.layout if sink is not BY_FIELD else "lenses", sink.prefix)
+    plain = Adopting(other, topic())
+    adopting.store.write(key, plain.store.objects[plain.write_from(0, 3)].body)
+    with pytest.raises(ObjectDamagedError, match="has no envelope"):
+        adopting.run()
 
 
-@every
+@each_sink
 def test_a_recreated_topic_is_rejected(sink: Sink) -> None:
     adopting = Adopting(sink, topic())
     adopting.write_from(0, 18)

@@ -112,7 +112,7 @@ def test_changed_sql_updates_the_data_set_and_quicksight_starts_an_ingestion(aws
     assert put.outcome == "updated"
     assert resource.refresh(TEMPLATES.id, put.ingestion_id).id == put.ingestion_id
     assert aws.changes() == ["UpdateDataSet"]
-    assert "WHERE quantity > 0" in aws.engine.asked[-1]
+    assert "WHERE quantity > 0" in aws.engine.queries[-1]
 
 
 def test_another_role_updates_the_data_source_and_a_new_owner_gets_permissions(aws: Served) -> None:
@@ -185,7 +185,7 @@ def test_a_refresh_that_takes_too_long_times_out(aws: Served) -> None:
 def test_a_data_set_with_direct_query_has_no_ingestion(aws: Served) -> None:
     resource = quicksight(aws, import_mode="DIRECT_QUERY")
     assert resource.data_set(TEMPLATES, resource.data_source().arn).ingestion_id is None
-    assert aws.engine.asked == []
+    assert aws.engine.queries == []
 
 
 def test_a_visual_without_its_column_fails_with_quicksights_reason_and_can_be_repaired(aws: Served) -> None:
