@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cdc_lake.contract.plurals import counted
+
 
 class ContractError(Exception):
     """A stage found a state that violates a contract, and changed nothing.
@@ -134,8 +136,11 @@ class TablesNotComparedError(ContractError):
     """Some lake tables could not be compared with the source; `reasons` has the cause by lake table."""
 
     def __init__(self, pipeline: str, reasons: Mapping[str, str]) -> None:
-        causes = "; ".join(f"{table}: {reason}" for table, reason in reasons.items())
-        super().__init__(f"Cannot compare lake tables {', '.join(reasons)} of {pipeline}: {causes}")
+        causes = "; ".join(f"{table}: {reason.rstrip('.')}" for table, reason in reasons.items())
+        super().__init__(
+            f"Cannot compare {counted(len(reasons), 'lake table')} of pipeline {pipeline} with the source: {causes}. "
+            f"Correct {'the cause' if len(reasons) == 1 else 'the causes'} and run `cdc-lake verify {pipeline}` again."
+        )
         self.reasons = reasons
 
 

@@ -61,6 +61,17 @@ def test_variables_become_settings_of_the_resources() -> None:
     assert spark.log_uri == "s3://work/emr-logs/"
 
 
+def test_connection_errors_name_the_variables_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = profile.resources()
+    assert "CDC_LAKE_SOURCE_HOST" in found["postgres"].hint
+    assert found["kafka"].hint == "", "with IAM the resource has its own"
+    monkeypatch.setenv("CDC_LAKE_KAFKA_SECURITY", "plaintext")
+    monkeypatch.setenv("CDC_LAKE_CONNECT_URL", "http://connect:8083")
+    found = profile.resources()
+    assert "CDC_LAKE_KAFKA_CLUSTER" in found["kafka"].hint
+    assert "CDC_LAKE_CONNECT_URL" in found["connect"].hint
+
+
 def test_the_queue_resource_exists_only_if_it_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "queue" not in profile.resources()
     monkeypatch.setenv("CDC_LAKE_EVENTS_QUEUE", "https://sqs.eu-central-1.amazonaws.com/123456789012/raw")

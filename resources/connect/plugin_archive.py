@@ -97,7 +97,8 @@ def build(
     if not jars:
         place = "" if folder is None else f" in {folder}"
         raise PluginInvalid(
-            f"Cannot build the plugin {name}: there are no jars{place}.", "Run `cdc-lake setup`, or add jars."
+            f"Cannot build the plugin {name}: there are no jars{place}.",
+            "Run `cdc-lake setup`, or add jars with --add.",
         )
     if provider is not None and not any(_has_class(jar, provider) for jar in jars):
         raise PluginInvalid(
@@ -127,7 +128,8 @@ def _in_source(source: Path) -> list[_Jar]:
     if source.is_dir():
         if not (jars := _in_folder(source)):
             raise PluginInvalid(
-                f"Cannot add the folder {source} to the plugin: it contains no jar.", "Add the folder with the jars."
+                f"Cannot add the folder {source} to the plugin: it contains no jar.",
+                "Give the folder that contains the jars to --add.",
             )
         return jars
     if not source.is_file():
@@ -135,7 +137,7 @@ def _in_source(source: Path) -> list[_Jar]:
     if not zipfile.is_zipfile(source):
         raise PluginInvalid(
             f"Cannot add {source} to the plugin: it is neither a jar nor a zip.",
-            "Add a jar, or the zip that a vendor packs.",
+            "Give a jar, or the zip that a vendor packs, to --add.",
         )
     if source.suffix == ".jar":
         return [_Jar(source.name, source, None)]

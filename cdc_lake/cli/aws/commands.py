@@ -10,7 +10,7 @@ import typer
 from cdc_lake.cli.aws import smoke
 
 aws = typer.Typer(help="Prepare and test an AWS account for pipelines.", no_args_is_help=True)
-plugins = typer.Typer(help="Plugins of MSK Connect.", no_args_is_help=True)
+plugins = typer.Typer(help="Build and upload plugins for MSK Connect.", no_args_is_help=True)
 aws.add_typer(plugins, name="plugins")
 
 PLUGIN_FOLDER = Path("build/plugins")

@@ -83,9 +83,9 @@ def _account() -> tuple[AwsSettings, Identity]:
     identity = Sts(region=settings.region).identity()
     if identity.account != settings.account_id:
         raise ResourceError(
-            f"Cannot use the credentials of {identity.arn}: they belong to account {identity.account}, but the"
-            f" variables name account {settings.account_id}. Nothing was changed.",
-            "Set AWS_PROFILE to credentials of that account, or set the variables for this account.",
+            f"Cannot use the credentials of {identity.arn}: they belong to account {identity.account}, but"
+            f" CDC_LAKE_QUICKSIGHT_ROLE names account {settings.account_id}. Nothing was changed.",
+            "Set AWS_PROFILE to credentials of that account, or set the profile's variables for this account.",
         )
     return settings, identity
 

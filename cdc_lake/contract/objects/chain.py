@@ -22,6 +22,8 @@ from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Epochs, Start
 
+_RESTORE = "Restore the original manifests from earlier object versions of the bucket"
+
 
 @dataclass(frozen=True)
 class Chain:
@@ -240,7 +242,7 @@ def _opening_fault(before: Manifest | None, manifest: Manifest, opening: Start |
     if manifest.epoch <= (0 if before is None else before.epoch):
         return f"{opens}, but {_epoch_before(before)}"
     if opening is None:
-        return f"{opens}, but this epoch has no first offsets of the topic"
+        return f"{opens}, but no first offsets of topic {manifest.topic} are stored for epoch {manifest.epoch}"
     if manifest.topic_id != opening.topic_id:
         return f"{opens} with topic id {manifest.topic_id}; the epoch starts with topic id {opening.topic_id}"
     firsts = {span.partition: span.first for span in manifest.spans}
@@ -261,7 +263,7 @@ def _unusable(manifest: Manifest) -> str:
     return f"Cannot use the manifests of topic {manifest.topic} of pipeline {manifest.pipeline}"
 
 
-def _gap(manifest: Manifest, cause: str, repair: str = "Restore the original manifests") -> ManifestGapError:
+def _gap(manifest: Manifest, cause: str, repair: str = _RESTORE) -> ManifestGapError:
     return ManifestGapError(
         f"{_unusable(manifest)}: {cause}. Nothing was changed. {repair}, or {reset_advice(manifest.pipeline)}."
     )

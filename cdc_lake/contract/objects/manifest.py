@@ -134,7 +134,9 @@ class Manifest(_Frozen):
     @model_validator(mode="after")
     def _versioned(self) -> Self:
         if self.version < 3 and (self.chain or any(span.last is not None for span in self.spans)):
-            raise ValueError(f"version {self.version} has no chain and no last records")
+            raise ValueError(
+                f"manifests of version {self.version} cannot contain a chain id or last records of partitions"
+            )
         return self
 
     @model_validator(mode="after")

@@ -12,6 +12,7 @@ from cdc_lake.contract.errors import ObjectDamagedError, reset_advice
 from cdc_lake.contract.objects import avro_container, parquet_file
 from cdc_lake.contract.objects.manifest import LandedObject, SinkPart
 from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.sinks import sink_lines
 
 EXTENSION = "json"
@@ -49,7 +50,7 @@ def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes
     lines = found.split(b"\n")
     if lines.pop() != b"" or len(lines) != item.records:
         raise ObjectDamagedError(
-            f"Cannot read raw object {item.key}: it contains {len(lines)} records, but its manifest lists "
+            f"Cannot read raw object {item.key}: it contains {counted(len(lines), 'record')}, but its manifest lists "
             f"{item.records}. {_ADVICE}"
         )
     return zip(item.offsets(), lines, strict=True)

@@ -47,8 +47,8 @@ class Claim:
     token: int
 
 
-def check(store: ObjectStore, claim: Claim, now: Callable[[], float] = time.time, hint: str = "") -> None:
-    """Raise LeaseLostError if the claimant does not hold the lease any more; the message ends with the hint."""
+def check(store: ObjectStore, claim: Claim, now: Callable[[], float] = time.time, detail: str = "") -> None:
+    """Raise LeaseLostError if the claimant does not hold the lease any more; `detail` is a sentence of the message."""
     stored = store.get(claim.key)
     held = None if stored is None else LeaseRecord.model_validate_json(stored.body)
     ours = held is not None and (held.owner, held.token) == (claim.owner, claim.token)
@@ -59,7 +59,7 @@ def check(store: ObjectStore, claim: Claim, now: Callable[[], float] = time.time
             state = "has expired" if ours else f"was taken by {held.owner} (token {held.token})"
         raise LeaseLostError(
             f"Cannot continue: the lease {claim.key} of {claim.owner} (token {claim.token}) {state}. This run commits "
-            f"nothing. Run it again.{hint}"
+            f"nothing. {detail}Run it again."
         )
 
 
@@ -95,7 +95,8 @@ class Lease:
     def check(self) -> None:
         """Raise LeaseLostError if this writer does not hold the lease any more."""
         with self._lock:
-            check(self._store, self.claim, self._now, f" Its last renewal: {self._lost or 'succeeded'}")
+            renewal = f"last renewal failed: {self._lost}" if self._lost else "lease was last renewed without an error"
+            check(self._store, self.claim, self._now, f"The {renewal}. ")
 
     def renew(self) -> None:
         """Extend the expiry. Raises PreconditionFailedError if another writer took the lease."""

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import dagster as dg
 
 from cdc_lake.contract import failpoints
+from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table.timeline import Commit, write_amplification
 from cdc_lake.pipeline import table_progress
@@ -215,7 +216,11 @@ def _changes(batches: Sequence[LakeBatch]) -> dict[str, str | int | float]:
         reports, commits = [report for _, report, _ in committed], [commit for _, _, commit in committed]
         events, keys = sum(report.events for report in reports), sum(report.keys for report in reports)
         schema = [text for applied, report, _ in committed for text in report.schema_changes or applied.schema.changes]
-        records = [f"{events} events of {keys} keys"] if any(report.manifests for report in reports) else []
+        records = (
+            [f"{counted(events, 'event')} of {counted(keys, 'key')}"]
+            if any(report.manifests for report in reports)
+            else []
+        )
         which = "commit" if len(commits) == 1 else f"{len(commits)} commits up to"
         operation = next((report.operation for report in reversed(reports) if report.operation), "")
         amplification = write_amplification(commits)
@@ -236,5 +241,7 @@ def _changes(batches: Sequence[LakeBatch]) -> dict[str, str | int | float]:
         }
     if swept := sum(batch.swept for batch in batches):
         changes["swept"] = swept
-        changes["changes"] = f"{changes['changes']}; {swept} rows deleted that only an interrupted snapshot read"
+        changes["changes"] = (
+            f"{changes['changes']}; {counted(swept, 'row')} deleted that only an interrupted snapshot read"
+        )
     return changes

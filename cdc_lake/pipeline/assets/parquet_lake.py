@@ -8,6 +8,7 @@ import dagster as dg
 
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.parquet_file import OWN_COLUMNS
+from cdc_lake.contract.plurals import counted
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.parquet_target import raw_table
 from cdc_lake.pipeline.parquet_target.registering import RegisterResult
@@ -46,7 +47,7 @@ def result(
     objects = [item for manifest in new for item in manifest.objects]
     changes = [
         *(text for batch in batches for text in batch.schema.changes),
-        *([f"{len(objects)} objects of {len(new)} manifests registered"] if new else []),
+        *([f"{counted(len(objects), 'object')} of {counted(len(new), 'manifest')} registered"] if new else []),
         *(["catalog updated"] if any(batch.changed for batch in batches) else []),
     ]
     return dg.MaterializeResult(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.sent_columns import sent_columns
 from cdc_lake.jobs.adoption.adopt import AdoptReport
@@ -112,5 +113,5 @@ def _changes(landings: Sequence[LandResult]) -> dict[str, str | int | float]:
         found["waiting"] = "; ".join(gaps)
     if manifests:
         which = f"manifest {manifests[0]}" if len(manifests) == 1 else f"manifests {manifests[0]} to {manifests[-1]}"
-        found["changes"] = f"{which}: {sums['records']} records in {sums['objects']} objects"
+        found["changes"] = f"{which}: {counted(sums['records'], 'record')} in {counted(sums['objects'], 'object')}"
     return found

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import dagster as dg
 
 from cdc_lake.contract.objects.store import S3Location
+from cdc_lake.contract.plurals import counted
 from cdc_lake.jobs.maintenance import clean, cluster, compact, purge
 from cdc_lake.jobs.maintenance.clean import CleanReport, CleanSpec
 from cdc_lake.jobs.maintenance.cluster import ClusterReport, ClusterSpec
@@ -72,7 +73,7 @@ class Service:
 
 def _purged(report: PurgeReport) -> tuple[str, Mapping[str, str | int | float]]:
     text = (
-        f"{report.purged} tombstones purged in commit {report.instant}"
+        f"{counted(report.purged, 'tombstone')} purged in commit {report.instant}"
         if report.instant
         else f"nothing purged, {report.why}"
     )
@@ -91,15 +92,18 @@ def _rewritten(report: CompactReport | ClusterReport, nothing: str) -> tuple[str
     commit = report.commit
     if commit is None:
         return nothing, {"bytes_rewritten": 0, "seconds": report.seconds}
-    text = f"{commit.files_written} base files with {commit.rows_written} rows written in commit {commit.instant}"
+    text = (
+        f"{counted(commit.files_written, 'base file')} with {counted(commit.rows_written, 'row')} written in commit "
+        f"{commit.instant}"
+    )
     facts = {"file_slices": commit.files_written, "bytes_rewritten": commit.bytes_written, "seconds": report.seconds}
     return text, facts
 
 
 def _cleaned(report: CleanReport) -> tuple[str, Mapping[str, str | int | float]]:
     text = (
-        f"{report.files_deleted} files with {report.bytes_deleted} bytes deleted, {report.commits_archived} commits "
-        "archived"
+        f"{counted(report.files_deleted, 'file')} with {counted(report.bytes_deleted, 'byte')} deleted, "
+        f"{counted(report.commits_archived, 'commit')} archived"
     )
     facts = {
         "files_deleted": report.files_deleted,

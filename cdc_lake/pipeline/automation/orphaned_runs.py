@@ -24,29 +24,36 @@ _HOST_TAG_SECONDS = 120.0
 def fail_orphans(instance: dg.DagsterInstance) -> list[str]:
     """Fail every active run whose process has ended; return their ids.
 
-    Skips runs of other hosts and young runs without a host tag. Skips all runs if the run launcher does not start
-    processes on the code server's machine.
+    Skips runs of other hosts and recently started runs without a host tag. Skips all runs if the run launcher does not
+    start processes on the code server's machine.
     """
     if not isinstance(instance.run_launcher, dg.DefaultRunLauncher):
         return []
-    orphans = [run for run in instance.get_runs(dg.RunsFilter(statuses=_WITH_PROCESS)) if _is_orphan(instance, run)]
-    for run in orphans:
-        instance.report_run_failed(run, "The run's process was killed together with its parent process.")
-    return [run.run_id for run in orphans]
+    failed = []
+    for run in instance.get_runs(dg.RunsFilter(statuses=_WITH_PROCESS)):
+        if (pid := _missing_process(instance, run)) is not None:
+            instance.report_run_failed(
+                run,
+                f"The run's process (pid {pid}) does not exist any more. A sensor starts its runs again; start "
+                "others again yourself.",
+            )
+            failed.append(run.run_id)
+    return failed
 
 
-def _is_orphan(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+def _missing_process(instance: dg.DagsterInstance, run: dg.DagsterRun) -> int | None:
+    """Return the pid of an orphaned run's newest process; None if the run is not orphaned or may not be changed."""
     processes = list(_processes(instance, run.run_id))
     if not processes or any(_is_running(pid, at) for pid, at in processes):
-        return False
+        return None
     host = run.tags.get(run_host.TAG)
     if host is None and time.time() < max(at for _, at in processes) + _HOST_TAG_SECONDS:
-        return False
+        return None
     if host not in (None, run_host.this_host()):
-        return False
+        return None
     # Read the status after the process was found to be gone: a run that ended normally has reported its end by now.
     now = instance.get_run_by_id(run.run_id)
-    return now is not None and now.status in _WITH_PROCESS
+    return processes[-1][0] if now is not None and now.status in _WITH_PROCESS else None
 
 
 def _processes(instance: dg.DagsterInstance, run_id: str) -> Iterator[tuple[int, float]]:

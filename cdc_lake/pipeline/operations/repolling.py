@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.objects import chain_id, object_names
+from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
 from cdc_lake.contract.table import lease
 from cdc_lake.pipeline.flow import Flow
@@ -88,7 +89,7 @@ def _repair(table: TableFlow, systems: Systems, epoch: Epoch) -> Generator[str, 
         systems.postgres, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds
     )
     result = polling.poll(table, polled)
-    yield f"{table.name}: poll {result.poll.number} sent {result.records} records"
+    yield f"{table.name}: poll {result.poll.number} sent {counted(result.records, 'record')}"
     _apply(table, systems, epoch, owner)
     failpoints.reached("resnapshot.before_sweep")
     deletes = 0
@@ -97,7 +98,7 @@ def _repair(table: TableFlow, systems: Systems, epoch: Epoch) -> Generator[str, 
         deletes = 0 if report is None else report.deletes
     _apply(table, systems, epoch, owner)
     failpoints.reached("resnapshot.after_sweep")
-    yield f"{table.name}: {deletes} rows deleted that the source does not have any more"
+    yield f"{table.name}: {counted(deletes, 'row')} deleted that the source does not have any more"
     return deletes
 
 

@@ -22,7 +22,11 @@ _REFRESHES_PER_DAY = 32
 
 
 class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """One data source, and a data set, an analysis and a dashboard for each dashboard (implements `Dashboards`)."""
+    """One data source, and a data set, an analysis and a dashboard for each dashboard (implements `Dashboards`).
+
+    quicksight = QuickSight(region="eu-central-1", account_id="123456789012", principal="arn:aws:quicksight:…")
+    resources = {"dashboards": QuickSightDashboards(quicksight=quicksight)}
+    """
 
     quicksight: QuickSight
     refresh_pause_seconds: float = Field(
@@ -49,7 +53,7 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
             # Computed before the ingestion: if rows change during it, the next run computes another checksum.
             definition = hashlib.sha256(repr((desired.sql, desired.data_set)).encode()).hexdigest()
             rows = f"{row_checksum(declared.spec, query)} {definition}"
-            state, metadata = self._refreshed(desired.id, data_set, rows, previous)
+            state, metadata = self._refresh_if_allowed(desired.id, data_set, rows, previous)
         puts = {
             "data_source": source,
             "data_set": data_set,
@@ -59,7 +63,7 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
         changes = [
             f"{name.replace('_', ' ')} {put.outcome}" for name, put in puts.items() if put.outcome != "unchanged"
         ]
-        changes += ["rows read"] if "ingestion" in metadata else []
+        changes += ["rows ingested"] if "ingestion" in metadata else []
         return PublishedDashboard(
             standard_metadata.changes(changes),
             state,
@@ -82,7 +86,7 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
         """See Dashboards."""
         return self.quicksight.page(_id(pipeline, name))
 
-    def _refreshed(
+    def _refresh_if_allowed(
         self, dashboard_id: str, data_set: Put, rows: str, previous: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Run the ingestion if one is needed and allowed now; return the state and the metadata.
@@ -100,7 +104,9 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
                 self.quicksight.refresh(dashboard_id, last.id)
             if now < allowed_at:
                 time_ = f"{datetime.fromtimestamp(allowed_at, UTC):%Y-%m-%d %H:%M:%S} UTC"
-                return {**previous, PENDING_SINCE: allowed_at}, {"refresh": f"new rows are read after {time_}"}
+                return {**previous, PENDING_SINCE: allowed_at}, {
+                    "refresh": f"postponed until {time_}: QuickSight allows {_REFRESHES_PER_DAY} ingestions a day"
+                }
         ingestion = self.quicksight.refresh(dashboard_id, data_set.ingestion_id)
         return {"rows": rows, "refreshed": now}, _metadata(ingestion)
 

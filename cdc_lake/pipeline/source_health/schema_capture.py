@@ -173,8 +173,8 @@ def _require_all_rows(table: TableFlow, postgres: SourcePostgres, catalog: Table
         raise ContractError(
             f"Cannot capture table {table.source_table}: row-level security hides rows from user "
             f"{postgres.login().user}, so that a snapshot would lack them without an error. Give the user BYPASSRLS or "
-            "make it the table's owner; if the policies apply to the owner too, ALTER TABLE … NO FORCE ROW LEVEL "
-            "SECURITY."
+            "make it the table's owner; if the policies apply to the owner too, run ALTER TABLE … NO FORCE ROW "
+            "LEVEL SECURITY."
         )
 
 

@@ -201,7 +201,7 @@ def test_a_resnapshot_polls_all_rows_again_and_deletes_the_others(story: PolledP
     assert values(story, "goods")[3] != "unseen"
     lines = story.resnapshot()
     assert lines[-1] == "epoch 1 is complete"
-    assert "goods: 1 rows deleted that the source does not have any more" in lines
+    assert "goods: 1 row deleted that the source does not have any more" in lines
     assert values(story, "goods")[3] == "unseen"
     assert 12 not in values(story, "goods")
     assert story.verify("goods").clean

@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from cdc_lake.contract.plurals import counted
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.assets.topic import topic_metadata
@@ -65,7 +66,7 @@ def _result(
 ) -> dg.MaterializeResult[None]:
     state = topic_state.current(systems.kafka, table, systems.location.store())
     changes = [
-        *([f"poll {polled.poll.number}: {polled.records} records"] if polled.polls else []),
+        *([f"poll {polled.poll.number}: {counted(polled.records, 'record')}"] if polled.polls else []),
         *polled.schema.changes,
     ]
     return dg.MaterializeResult(

@@ -94,7 +94,8 @@ def _restart(
         return tick
     restarted = connect.restart_failed(flow.connector)
     context.update_cursor(after.model_dump_json())
-    tasks = f"tasks {list(restarted)} of {flow.connector}" if restarted else flow.connector
+    noun = "task" if len(restarted) == 1 else "tasks"
+    tasks = f"{noun} {', '.join(map(str, restarted))} of {flow.connector}" if restarted else flow.connector
     message = f"restarted {tasks} ({_failure(status)}); next restart in {backoff(after.count)} s at the earliest"
     context.log.warning(message)
     return dg.SkipReason(message)

@@ -26,11 +26,16 @@ def describe(flow: Flow) -> str:
     """Return the rule as text for the end of a sentence: the pipeline's, and those of tables with other limits."""
     rules = [("a table", flow.spec.landing), *((table.name, table.landing) for table in flow.tables)]
     texts = {
-        name: f"{landing.flush_records} records of {name} wait, or one record waits for {landing.flush_seconds} s"
+        name: f"{_records_wait(landing, name)} or one record waits for {landing.flush_seconds} s"
         for name, landing in rules
         if name == "a table" or _limits(landing) != _limits(flow.spec.landing)
     }
     return f"as soon as {'; or as soon as '.join(texts.values())}"
+
+
+def _records_wait(landing: LandingSpec, name: str) -> str:
+    count = landing.flush_records
+    return f"1 record of {name} waits," if count == 1 else f"{count} records of {name} wait,"
 
 
 def _limits(landing: LandingSpec) -> tuple[int, int]:

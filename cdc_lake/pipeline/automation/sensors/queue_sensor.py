@@ -18,6 +18,7 @@ from typing import Any, Literal
 import dagster as dg
 
 from cdc_lake.contract.errors import UnreadableEventError
+from cdc_lake.contract.plurals import counted
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.pending_runs import pending_adoption, pending_apply
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick, describe_skipped
@@ -60,7 +61,7 @@ def build(pipelines: Sequence[tuple[Flow, Jobs]], definitions: Mapping[str, Any]
         full = len(cursor.waiting_messages) >= _MAX_WAITING_MESSAGES
         if full:
             context.log.warning(
-                f"{len(cursor.waiting_messages)} messages wait for their runs: further messages stay in "
+                f"runs are pending for {counted(len(cursor.waiting_messages), 'message')}: further messages stay in "
                 f"{queue.queue_url}"
             )
         for message in queue.receive() if not full else ():

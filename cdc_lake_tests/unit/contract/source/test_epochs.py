@@ -131,7 +131,7 @@ def test_an_empty_chain_may_begin_with_a_later_epoch(store: MemoryStore) -> None
             "opens epoch 1 with topic id c; the epoch starts with topic id a",
         ),
         (manifest(2, 0, 10, 10, opens="the same epoch"), "opens epoch 0, but manifest 1 belongs to epoch 0"),
-        (manifest(2, 2, 10, 10, opens="no start"), "opens epoch 2, but this epoch has no first offsets of the topic"),
+        (manifest(2, 2, 10, 10, opens="no start"), "opens epoch 2, but no first offsets of topic"),
         (manifest(2, 0, 12, 14), "partition 0 starts at offset 12 in manifest 2, but should start at 10"),
     ],
     ids=["not_opened", "other_offset", "other_topic", "same_epoch", "no_start", "gap"],

@@ -123,7 +123,7 @@ def test_the_first_run_creates_everything(fresh: Shop, run: Runner) -> None:
         "cdc-lake-shop: created",
         "cdc-lake-shop: unchanged",
     }
-    assert found["raw/orders_raw"]["changes"] == "manifest 1: 3 records in 1 objects"
+    assert found["raw/orders_raw"]["changes"] == "manifest 1: 3 records in 1 object"
     assert found["raw/orders_raw"]["dagster/row_count"] == 3
     assert found["lake/orders_lake"]["changes"] == "commit 20260001000000000: 3 events of 3 keys"
     assert found["lake/orders_lake"]["dagster/row_count"] == 3
@@ -266,7 +266,7 @@ def test_a_change_is_carried_through_all_stages(fresh: Shop, run: Runner) -> Non
     fresh.order(1, total="99.00")
     fresh.delete_order(2)
     found = run("raw", "lake", "dataset")
-    assert found["raw/orders_raw"]["changes"] == "manifest 2: 2 records in 1 objects"
+    assert found["raw/orders_raw"]["changes"] == "manifest 2: 2 records in 1 object"
     assert (found["raw/orders_raw"]["dagster/row_count"], found["raw/orders_raw"]["manifest"]) == (5, 2)
     assert (found["lake/orders_lake"]["dagster/row_count"], found["lake/orders_lake"]["deleted_rows"]) == (2, 1)
     assert found["dataset/totals"]["total_total"] == 102.5

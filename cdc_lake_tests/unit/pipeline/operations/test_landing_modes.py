@@ -23,7 +23,7 @@ from cdc_lake.pipeline.spec.landing import LandingSpec
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
-from cdc_lake_tests.helpers.sink_objects import CONFLUENT, named, written
+from cdc_lake_tests.helpers.sink_objects import CONFLUENT, object_key, written
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon, orders
 
 
@@ -39,7 +39,7 @@ def write(shop: Shop, first: int, last: int) -> str:
     """Write the sink connector's object of the orders at these offsets; return its key."""
     topic = shop.orders.topic
     records = [(m.offset, m.value or b"") for m in shop.kafka.peek(topic, 0, first) if m.offset <= last]
-    key = named(CONFLUENT, topic, 0, records)
+    key = object_key(CONFLUENT, topic, 0, records)
     shop.bucket.write(key, written(CONFLUENT, topic, 0, records))
     return key
 

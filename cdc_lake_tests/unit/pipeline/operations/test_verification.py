@@ -147,7 +147,7 @@ def test_a_table_whose_topic_is_lost_does_not_prevent_the_comparison_of_the_othe
     shop.kafka.delete_topic(shop.customers.topic)
     found = verify_tables(shop.flow, [shop.customers, shop.orders], oracle.systems, seconds=5, apply=True)
     assert next(found) == (shop.orders, EQUAL)
-    with pytest.raises(TablesNotComparedError, match="Cannot compare lake tables customers of shop") as failed:
+    with pytest.raises(TablesNotComparedError, match="Cannot compare 1 lake table of pipeline shop") as failed:
         next(found)
     assert failed.value.reasons.keys() == {"customers"}
     assert f"topic {shop.customers.topic}: it does not exist yet" in failed.value.reasons["customers"]

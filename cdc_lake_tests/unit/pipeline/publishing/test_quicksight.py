@@ -108,12 +108,12 @@ def materialise(shop: Shop, aws: Served) -> Materialise:
 def test_the_first_run_creates_all_objects_and_ingests_rows(materialise: Materialise, aws: Served) -> None:
     metadata = materialise()
     assert metadata["changes"] == (
-        "data source created, data set created, analysis created, dashboard created, rows read"
+        "data source created, data set created, analysis created, dashboard created, rows ingested"
     )
     assert (metadata["rows_ingested"], metadata["version"]) == (2, 1)
     assert metadata["dashboard"] == f"created: arn:aws:quicksight:us-east-1:{ACCOUNT}:dashboard/{ID}"
     assert metadata["dagster/uri"] == f"https://us-east-1.quicksight.aws.amazon.com/sn/dashboards/{ID}"
-    assert "shop_lake.sales" in aws.engine.asked[0]
+    assert "shop_lake.sales" in aws.engine.queries[0]
 
 
 def test_a_run_without_changes_neither_updates_nor_ingests(materialise: Materialise, aws: Served) -> None:
@@ -123,7 +123,7 @@ def test_a_run_without_changes_neither_updates_nor_ingests(materialise: Material
     assert metadata["changes"] == UNCHANGED
     assert "ingestion" not in metadata
     assert aws.changes() == []
-    assert len(aws.engine.asked) == 1
+    assert len(aws.engine.queries) == 1
 
 
 def test_new_rows_are_ingested_without_other_changes(materialise: Materialise, aws: Served) -> None:
@@ -131,7 +131,7 @@ def test_new_rows_are_ingested_without_other_changes(materialise: Materialise, a
     aws.changes()
     aws.engine.rows.append(["Carol", 8])
     metadata = materialise()
-    assert (metadata["changes"], metadata["rows_ingested"]) == ("rows read", 3)
+    assert (metadata["changes"], metadata["rows_ingested"]) == ("rows ingested", 3)
     assert aws.changes() == ["CreateIngestion"]
 
 
@@ -141,7 +141,7 @@ def test_new_rows_are_not_ingested_before_the_refresh_pause_ends(materialise: Ma
     aws.engine.rows.append(["Carol", 8])
     metadata = materialise(pause=3600)
     assert metadata["changes"] == UNCHANGED
-    assert metadata["refresh"].startswith("new rows are read after 20")
+    assert metadata["refresh"].startswith("postponed until 20")
     assert aws.changes() == []
     assert materialise()["rows_ingested"] == 3
 

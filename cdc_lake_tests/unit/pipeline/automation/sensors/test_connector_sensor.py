@@ -24,7 +24,7 @@ def test_a_failed_task_is_restarted_and_reported(shop: Shop, connector: Daemon) 
     shop.connect.fail(shop.flow.connector, "connection refused")
     message = connector.skip()
     assert message == (
-        "restarted tasks [0] of cdc-lake-shop (task failed: connection refused); next restart in 5 s at the earliest"
+        "restarted task 0 of cdc-lake-shop (task failed: connection refused); next restart in 5 s at the earliest"
     )
     assert shop.connect.restarts == ["cdc-lake-shop"]
 
@@ -47,7 +47,7 @@ def test_a_failed_connector_without_restart_support_is_recreated_by_a_run(
     assert shop.connect.restarts == []
     shop.connect.fail(shop.flow.connector, "connection refused")
     clock.advance(16)
-    assert connector.skip().startswith("restarted tasks [0]")
+    assert connector.skip().startswith("restarted task 0")
 
 
 def test_pauses_between_restarts_grow(shop: Shop, connector: Daemon, clock: Clock) -> None:
