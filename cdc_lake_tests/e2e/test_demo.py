@@ -28,7 +28,7 @@ def test_the_demo_has_its_counts_and_passes_all_checks(demo: dict[str, Any]) -> 
     assert {"setup", "up", "source", "topic", "raw", "lake", "dataset", "dashboard", "total"} <= demo["seconds"].keys()
 
 
-def test_the_stories_report_their_changes_in_every_stage(demo: dict[str, Any]) -> None:
+def test_the_example_changes_report_their_changes_in_every_stage(demo: dict[str, Any]) -> None:
     shipped, inserted, deleted = (demo["stories"][name] for name in ("shipped", "inserted", "deleted"))
     assert (shipped["events"], shipped["records_in_raw"]) == (1, 2)
     assert (shipped["shipped_date_in_raw"], shipped["shipped_date_in_lake"]) == (10392, "1998-06-15")

@@ -119,7 +119,7 @@ def test_only_the_samples_own_tables_are_unloaded(database: ConnectionParameters
     assert len(rows(database, "artists")) == 1000
 
 
-def test_the_stories_change_one_row_and_restore_it(database: ConnectionParameters) -> None:
+def test_the_example_changes_change_one_row_and_restore_it(database: ConnectionParameters) -> None:
     load_moma(database)
     before = {name: rows(database, name) for name in MOMA.tables}
     with closing(database.connect()) as conn:
@@ -141,7 +141,7 @@ def test_the_stories_change_one_row_and_restore_it(database: ConnectionParameter
     assert {name: rows(database, name) for name in MOMA.tables} == before
 
 
-def test_a_story_without_the_sample_is_an_error(database: ConnectionParameters, tmp_path: Path) -> None:
+def test_an_example_change_without_the_sample_is_an_error(database: ConnectionParameters, tmp_path: Path) -> None:
     file = tmp_path / "artists.txt"
     file.write_text(HEAD)
     load_moma(database, {"artists": file})

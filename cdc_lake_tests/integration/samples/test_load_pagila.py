@@ -182,7 +182,7 @@ def changed(conn: connection, before: set[str]) -> set[str]:
     return names
 
 
-def test_the_log_based_stories(copied: ConnectionParameters) -> None:
+def test_the_log_based_example_changes(copied: ConnectionParameters) -> None:
     states: set[str] = set()
     with closing(copied.connect()) as conn:
         changed(conn, states)
@@ -214,7 +214,7 @@ def test_the_log_based_stories(copied: ConnectionParameters) -> None:
         assert query(copied, "SELECT count(*) FROM inventory") == [(4581,)]
 
 
-def test_the_query_based_stories(copied: ConnectionParameters) -> None:
+def test_the_query_based_example_changes(copied: ConnectionParameters) -> None:
     address = (
         f"SELECT address, address2, district, phone, city_id FROM address WHERE address_id = {source_changes.ADDRESS}"
     )
@@ -239,7 +239,7 @@ def test_the_query_based_stories(copied: ConnectionParameters) -> None:
     assert query(copied, "SELECT count(*) FROM address WHERE last_update > '2022-02-16'") == [(4,)]
 
 
-def test_a_story_without_its_rows_is_an_error(copied: ConnectionParameters) -> None:
+def test_an_example_change_without_its_rows_is_an_error(copied: ConnectionParameters) -> None:
     with closing(copied.connect()) as conn:
         with conn, conn.cursor() as cur:
             cur.execute("DELETE FROM film_actor WHERE film_id IN (1, 5)")

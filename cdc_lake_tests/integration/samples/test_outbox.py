@@ -353,7 +353,7 @@ def test_truncated_orders_are_sent_as_deletes(loaded: connection) -> None:
     assert counted == {"D": 829}
 
 
-def test_the_story_of_a_shipped_order_causes_one_update(loaded: connection) -> None:
+def test_the_change_of_a_shipped_order_causes_one_update(loaded: connection) -> None:
     with events(loaded) as counted:
         ship_order(loaded)
     assert counted == {"U": 1}
@@ -361,7 +361,7 @@ def test_the_story_of_a_shipped_order_causes_one_update(loaded: connection) -> N
     assert query(loaded, shipped) == [(date(1998, 6, 15),)]
 
 
-def test_the_story_of_an_order_that_is_inserted_line_by_line_and_deleted(loaded: connection) -> None:
+def test_the_changes_of_an_order_that_is_inserted_line_by_line_and_deleted(loaded: connection) -> None:
     loaded.autocommit = False
     with events(loaded) as counted:
         loaded.commit()

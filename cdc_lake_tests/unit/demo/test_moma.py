@@ -159,7 +159,7 @@ def test_a_change_that_is_not_applied_is_not_ok(artist: FakeScene, ignored: int)
 
 
 @pytest.mark.parametrize(("story", "scene"), [(moma.change_year, "artwork"), (moma.change_artist, "artist")])
-def test_a_story_can_be_run_again(story: Any, scene: str, request: pytest.FixtureRequest) -> None:  # noqa: ANN401
+def test_an_example_change_can_be_run_again(story: Any, scene: str, request: pytest.FixtureRequest) -> None:  # noqa: ANN401
     stage: FakeScene = request.getfixturevalue(scene)
     first = run(story, stage)
     again = run(story, stage)

@@ -127,7 +127,7 @@ ITEMS = [{"__op": "c", "order_items": "[" + ",".join(["{}"] * count) + "]"} for 
         (northwind.delete, FakeObserver([], 0, None), False),
     ],
 )
-def test_a_story_is_ok_only_with_the_expected_records(story: Any, fake_observer: Any, ok: bool) -> None:  # noqa: ANN401
+def test_an_example_change_is_ok_only_with_the_expected_records(story: Any, fake_observer: Any, ok: bool) -> None:  # noqa: ANN401
     carried: list[tuple[str, ...]] = []
     scene = SimpleNamespace(observer=fake_observer)
     assert story(scene, lambda *stages: carried.append(stages))["ok"] is ok

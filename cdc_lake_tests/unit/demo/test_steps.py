@@ -161,7 +161,7 @@ def test_all_steps_run_in_order(shop: Shop, stage: Fakes) -> None:
     ]
 
 
-def test_the_summary_contains_counts_checks_and_stories(shop: Shop, stage: Fakes) -> None:
+def test_the_summary_contains_counts_checks_and_example_changes(shop: Shop, stage: Fakes) -> None:
     summary = demo(filled(shop), stage).run()
     assert summary["stages"] == {"source": 3, "topic": 3, "raw": 3, "lake": 3, "dataset": 2}
     assert summary["records"] == {"topic": 3, "raw": 3}
@@ -212,7 +212,7 @@ def test_own_sql_scripts_are_loaded(shop: Shop, stage: Fakes, tmp_path: Path) ->
     assert stage.calls[1] == f"load {tmp_path}"
 
 
-def test_the_stories_are_left_out_for_files_of_rows(shop: Shop, stage: Fakes, tmp_path: Path) -> None:
+def test_the_example_changes_are_left_out_for_files_of_rows(shop: Shop, stage: Fakes, tmp_path: Path) -> None:
     summary = demo(filled(shop), stage, given=UserRows(files={"orders": tmp_path / "orders.txt"})).run()
     assert summary["stories"] == {}
     assert list(summary["seconds"]) == [name for name in STEPS if not name.startswith("story ")]

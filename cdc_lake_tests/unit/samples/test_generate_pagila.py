@@ -103,7 +103,7 @@ def test_last_update_is_one_value_a_table_in_utc(tables: Tables) -> None:
         assert updated.utcoffset().total_seconds() == 0
 
 
-def test_the_stories_find_their_rows(tables: Tables) -> None:
+def test_the_example_changes_find_their_rows(tables: Tables) -> None:
     casts = {row[:2] for row in tables["film_actor"].rows}
     actors = {film: {actor for actor, at in casts if at == film} for film in (5, 100, source_changes.DELETED_FILM)}
     assert actors[source_changes.OLD_KEY_FILM] - actors[source_changes.NEW_KEY_FILM], (

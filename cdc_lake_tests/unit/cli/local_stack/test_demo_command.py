@@ -111,7 +111,7 @@ def test_a_failed_check_exits_with_1(fake: type[FakeDemo]) -> None:
     assert run("--json").exit_code == 1
 
 
-def test_a_failed_story_exits_with_1(fake: type[FakeDemo]) -> None:
+def test_a_failed_example_change_exits_with_1(fake: type[FakeDemo]) -> None:
     fake.summary["stories"]["inserted"]["ok"] = False
     found = run()
     assert found.exit_code == 1
@@ -220,7 +220,7 @@ def test_a_failed_demo_of_moma_names_its_own_command(fake: type[FakeDemo]) -> No
     assert "cdc-lake demo moma --resume" in run("moma", "--json").stderr
 
 
-def test_a_demo_of_the_museums_files_has_no_stories(fake: type[FakeDemo], tmp_path: Path) -> None:
+def test_a_demo_of_the_museums_files_has_no_example_changes(fake: type[FakeDemo], tmp_path: Path) -> None:
     file = tmp_path / "artists of 2026.txt"
     file.touch()
     fake.summary.update(deepcopy(MOMA), stories={})
