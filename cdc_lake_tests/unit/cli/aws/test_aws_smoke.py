@@ -106,7 +106,7 @@ def test_settings_of_another_account_are_rejected_first(fake: Fake, monkeypatch:
     assert found.exit_code == 1
     output = str(found.exception)
     assert f": they belong to account {ACCOUNT}, but" in output
-    assert "name account 999999999999. Nothing was changed. Set AWS_PROFILE" in output
+    assert "CDC_LAKE_QUICKSIGHT_ROLE names account 999999999999. Nothing was changed. Set AWS_PROFILE" in output
     assert fake.runs == []
 
 
