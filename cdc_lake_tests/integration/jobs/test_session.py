@@ -15,11 +15,13 @@ from cdc_lake_tests.integration.jobs.engines import Engines
 TESTS_IN_CI = 3
 
 
-def test_output_of_the_jvm_goes_to_standard_error(job_engines: Engines) -> None:
+def test_output_of_libraries_is_discarded_and_messages_of_the_jvm_are_not(job_engines: Engines) -> None:
     jvm = job_engines.spark._jvm
     assert jvm is not None
-    descriptors = Path("/proc") / str(jvm.java.lang.ProcessHandle.current().pid()) / "fd"
-    assert (descriptors / "1").readlink() == (descriptors / "2").readlink()
+    process = Path("/proc") / str(jvm.java.lang.ProcessHandle.current().pid())
+    assert (process / "fd" / "1").readlink() == Path("/dev/null")
+    assert (process / "fd" / "2").readlink() != Path("/dev/null")
+    assert b"-XX:+DisplayVMOutputToStderr" in (process / "cmdline").read_bytes()
 
 
 def test_columns_are_built_without_jvm_lookups(job_engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
