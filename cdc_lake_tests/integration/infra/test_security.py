@@ -285,7 +285,7 @@ def test_every_service_of_the_aws_api_requires_the_stacks_signature(secured: Sec
         refusal = _refusal(guess)
         assert refusal.response["ResponseMetadata"]["HTTPStatusCode"] == 403, service
         assert refusal.response["Error"]["Code"] == "InvalidSignatureException", service
-    offered = re.search(r"which has (.+)\. Was", str(_refusal(lambda: attacks.client(at, "sqs").list_queues())))
+    offered = re.search(r", only (.+)\. Send", str(_refusal(lambda: attacks.client(at, "sqs").list_queues())))
     assert offered is not None
     assert set(offered[1].split(", ")) == attacks.CALLS.keys()
     presigned = attacks.client(at, "glue").generate_presigned_url("get_databases")
