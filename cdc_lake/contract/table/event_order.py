@@ -7,7 +7,9 @@ equal times.
 Rows of an incremental snapshot have no LSN. They sort after the rows of the epoch's first snapshot. Two reads of one
 row have equal positions: if the row changed between them, the change was streamed, and sorts after both.
 
-The order is stored as text of fixed width, which sorts like Position, also as Hudi's ordering field.
+The order is stored as text of fixed width, which sorts like Position, also as Hudi's ordering field. It is applied
+within a batch by jobs/apply/fold.py, against the stored row by jobs/hudi/hudi.properties, and by the view of a Parquet
+target (latest_rows.py).
 """
 
 from __future__ import annotations

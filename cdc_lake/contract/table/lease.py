@@ -1,5 +1,8 @@
 """Leases in the object store: only one writer at a time of a table, or of a topic's raw objects.
 
+Polls, builds of datasets, resnapshots and continuous mode have leases too: contract/objects/object_names.py has all
+keys.
+
 A lease is an object that is replaced under If-Match; the writer that replaces it holds the lease, with a fencing token
 higher than all previous ones. A writer renews it while it works, and checks it right before it commits
 (docs/decisions/0018-fencing.md).

@@ -1,4 +1,7 @@
-"""Convert a topic's records to records of raw objects; the formats of topic and objects are independent."""
+"""Convert a topic's records to records of raw objects; the formats of topic and objects are independent.
+
+contract/objects/raw_objects.py reads the objects again.
+"""
 
 from __future__ import annotations
 
