@@ -115,7 +115,8 @@ def test_a_killed_jvm_fails_its_jobs_and_the_next_job_starts_another(served: Ser
     idle = served.run(spark_jobs.session, None).jvm
     assert idle != jvm
     os.kill(idle, signal.SIGKILL)
-    until(lambda: psutil.Process(idle).status(), lambda status: status == "zombie", seconds=30, what="the JVM to end")
+    # The process's first thread is a zombie before the others have ended, and nobody can wait for it until then.
+    until(lambda: _state(idle), lambda state: state == ("zombie", 1), seconds=30, what="all threads of the JVM to end")
     assert served.run(spark_jobs.session, None).jvm not in (idle, jvm)
 
 
@@ -126,6 +127,11 @@ def test_changed_code_replaces_the_server(served: ServedSpark, tmp_path: Path) -
     assert changed.run(spark_jobs.session, None).process != before.process
     _, alive = psutil.wait_procs([psutil.Process(before.process)] if psutil.pid_exists(before.process) else [], 30)
     assert not alive
+
+
+def _state(pid: int) -> tuple[str, int]:
+    """Return the status of a process's first thread, and the number of its threads."""
+    return psutil.Process(pid).status(), len(list(Path(f"/proc/{pid}/task").iterdir()))
 
 
 def _started(folder: Path) -> None:

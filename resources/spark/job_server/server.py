@@ -16,7 +16,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import psutil
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from resources.errors import ResourceError
 from resources.spark.job_server.messages import Report, Request, Retired, pickled_failure
@@ -170,7 +170,8 @@ class JobServer(socketserver.ThreadingUnixStreamServer):
             context.setJobGroup(call.group, f"{request.job.__module__}", interruptOnCancel=True)
             return pickle.dumps(Report(self._spark.run(request.job, request.spec)))
         except Exception as error:  # noqa: BLE001 - the sender raises it
-            lost = isinstance(error, Py4JNetworkError | ConnectionError)
+            # Without an exception of Java's, py4j's error is that of the connection to the JVM.
+            lost = isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError)
             name = f"{request.job.__module__}.{request.job.__qualname__}"
             return pickled_failure(self._dead(_JVM_END_SECONDS if lost else 0.0) or error, name)
 
