@@ -17,7 +17,7 @@ from cdc_lake.jobs.maintenance.compact import CompactSpec
 
 @dataclass(frozen=True)
 class OurTable:
-    """A table that the jobs write; it reads the new manifests itself, whatever objects it is given."""
+    """A table that the jobs write; it reads the new manifests itself, and ignores the objects that it is given."""
 
     spark: SparkSession
     spec: UpsertSpec

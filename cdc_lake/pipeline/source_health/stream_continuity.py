@@ -77,7 +77,7 @@ def new_break(faults: Iterable[str]) -> Break:
 def find_faults(
     flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore
 ) -> tuple[str, ...]:
-    """Return the faults of the current epoch's stream; empty if there are none, or if the pipeline has not started.
+    """Return the faults of the current epoch's stream; empty without faults, or if the pipeline has not started.
 
     Faults are stored: the pipeline's stages fail until a resnapshot, and later calls return the same faults.
     """
