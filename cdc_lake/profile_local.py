@@ -12,6 +12,7 @@ import dagster as dg
 
 from cdc_lake import jobs
 from cdc_lake.pipeline.publishing.html_pages import Pages
+from cdc_lake.run_processes import LAUNCHER
 from infra.artifacts.spark_classes import java_options
 from infra.errors import ArtifactsMissing, StackDown
 from infra.local.stack.attach import load_endpoints
@@ -77,7 +78,14 @@ def _served(spark: LocalSpark, home: Path) -> LocalSpark | ServedSpark:
     project = Path(__file__).parents[1]
     code = [str(project / package) for package in ("cdc_lake", "resources")]
     command = [sys.executable, "-m", "cdc_lake.spark_server"]
-    return ServedSpark(path=path, spark=spark, log=str(home / "logs" / "spark-server.log"), command=command, code=code)
+    return ServedSpark(
+        path=path,
+        owner=int(os.environ.get(LAUNCHER, os.getpid())),
+        spark=spark,
+        log=str(home / "logs" / "spark-server.log"),
+        command=command,
+        code=code,
+    )
 
 
 # Cached, because each sensor tick creates all resources, which includes listing Spark's jars.

@@ -12,6 +12,8 @@ from typing import Any
 
 VARIABLE = "CDC_LAKE_FORK_RUNS"
 """The environment variable with which `cdc-lake dev` enables this in its code server."""
+LAUNCHER = "CDC_LAKE_RUN_LAUNCHER"
+"""The environment variable with the id of the process `dagster dev`. The Spark server of its runs ends with it."""
 
 
 def fork_runs() -> None:

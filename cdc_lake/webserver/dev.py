@@ -6,11 +6,14 @@ wraps the function that starts its processes; the daemon and the code server are
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from subprocess import Popen
 from typing import Any
 
 from dagster._cli import dev, main
+
+from cdc_lake.run_processes import LAUNCHER
 
 _start = dev.open_ipc_subprocess  # type: ignore[attr-defined]
 
@@ -24,5 +27,6 @@ def start(command: Sequence[str], **options: Any) -> Popen[Any]:  # noqa: ANN401
 
 
 if __name__ == "__main__":
+    os.environ[LAUNCHER] = str(os.getpid())
     dev.open_ipc_subprocess = start  # type: ignore[attr-defined,assignment]
     main()  # type: ignore[no-untyped-call]

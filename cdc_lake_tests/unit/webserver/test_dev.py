@@ -6,6 +6,7 @@ It uses dagster._cli.dev.open_ipc_subprocess, a private function of Dagster; thi
 from __future__ import annotations
 
 import inspect
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Any
 
 import pytest
 from dagster._cli import dev
+
+from cdc_lake.run_processes import LAUNCHER
 
 
 def test_dev_starts_our_web_server_and_dagsters_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,9 +38,11 @@ def test_dev_starts_our_web_server_and_dagsters_daemon(tmp_path: Path, monkeypat
     monkeypatch.setattr(dev, "open_ipc_subprocess", record_start)
     monkeypatch.setattr(dev, "_CHECK_SUBPROCESS_INTERVAL", 0)
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    monkeypatch.setenv(LAUNCHER, "")
     monkeypatch.setattr(sys, "argv", ["dagster", "dev", "--empty-workspace", "--port", "3456"])
     with pytest.raises(SystemExit):
         runpy.run_module("cdc_lake.webserver.dev", run_name="__main__")
+    assert os.environ[LAUNCHER] == str(os.getpid())
     modules = [command[command.index("-m") + 1] for command in started]
     assert modules == ["cdc_lake.webserver", "dagster._daemon"]
     assert started[0][started[0].index("--port") + 1] == "3456"

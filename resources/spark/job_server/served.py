@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import logging
-import os
 import pickle
 import socket
 import subprocess
@@ -41,6 +40,8 @@ class ServedSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
     path: str = Field(description="The server's Unix socket, in a folder that only this user may enter.")
     spark: LocalSpark
     """The server's session."""
+    owner: int
+    """The id of the process that launches the runs: the server ends when it has ended."""
     log: str
     """The server's log, in an existing folder."""
     command: list[str]
@@ -119,8 +120,7 @@ class ServedSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
             if (connection := _connected(path)) is not None:
                 return connection
             path.unlink(missing_ok=True)  # of a server that was killed
-            # The leader of this session is the program that launches the runs: the server ends when it has ended.
-            arguments = [*self.command, self.path, self.version(), str(os.getsid(0))]
+            arguments = [*self.command, self.path, self.version(), str(self.owner)]
             server = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             connection = until(
                 lambda: _connected_to(server, path, log.name),
