@@ -17,6 +17,7 @@ from cdc_lake.cli.local_stack.session import END_SECONDS, REST_SECONDS
 from cdc_lake_tests.e2e.conftest import BIN, ROOT, CommandLine
 
 _STOP_SECONDS = END_SECONDS + REST_SECONDS + 20
+_FORK_SERVER = "multiprocessing.forkserver"
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
 
 
@@ -58,8 +59,9 @@ class DagsterDev:
         return next((each for each in self._all() if "dagster._daemon" in " ".join(_command(each))), None)
 
     def runs(self) -> list[psutil.Process]:
-        """Return the processes of the current runs, oldest first."""
-        return self._with("--multiprocessing-fork")
+        """Return the processes of the current runs, oldest first: forks of the process that imports the definitions."""
+        forks = {each.pid for each in self._all() if _FORK_SERVER in " ".join(_command(each))}
+        return self._sorted(each for each in self._all() if each.pid in forks and _parent(each) in forks)
 
     def servers(self) -> list[psutil.Process]:
         """Return the Spark servers, oldest first: more than one while one is replaced."""
@@ -71,8 +73,10 @@ class DagsterDev:
 
     def _with(self, argument: str) -> list[psutil.Process]:
         """Return the processes with this argument on their command line, oldest first."""
-        found = [each for each in self._all() if argument in _command(each)]
-        return sorted(found, key=lambda each: each.create_time())
+        return self._sorted(each for each in self._all() if argument in _command(each))
+
+    def _sorted(self, processes: Iterator[psutil.Process]) -> list[psutil.Process]:
+        return sorted(processes, key=lambda each: each.create_time())
 
     def stop(self) -> None:
         """Stop it and all processes that it or an earlier start left."""
@@ -98,6 +102,12 @@ class DagsterDev:
                 environment = process.environ()
                 if environment.get("CDC_LAKE_HOME") == home and environment.get("DAGSTER_HOME") == folder:
                     yield process
+
+
+def _parent(process: psutil.Process) -> int | None:
+    with suppress(*_GONE):
+        return process.ppid()
+    return None
 
 
 def _command(process: psutil.Process) -> list[str]:
