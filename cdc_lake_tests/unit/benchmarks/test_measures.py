@@ -21,8 +21,9 @@ BUSY = "import time\nwhile time.process_time() < 0.3: pass"
 
 def test_cpu_seconds_contain_those_of_child_processes() -> None:
     _, used = measured(lambda: subprocess.run([sys.executable, "-c", BUSY], check=True))
-    assert 0.29 <= used.cpu_seconds < 3
-    assert 0.29 <= timed("python", "-c", BUSY).cpu_seconds < 3
+    # The kernel counts in ticks of 10 ms, and each of the two readings can be one short.
+    assert 0.27 <= used.cpu_seconds < 3
+    assert 0.27 <= timed("python", "-c", BUSY).cpu_seconds < 3
 
 
 def test_the_peak_is_the_sample_with_the_largest_sum() -> None:
