@@ -16,6 +16,8 @@ from cdc_lake.pipeline.flow import SourcePostgres
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.postgres.table_columns import ColumnInfo
 
+NULL_REPLACED = "it may be NULL and has a default, which Apicurio's converter would write instead of NULL"
+
 
 def omitted_columns(
     table: TableFlow, postgres: SourcePostgres, columns: Sequence[ColumnInfo]
@@ -34,7 +36,7 @@ def omitted_columns(
     unpublished = _unpublished(table, postgres, columns)
     omitted = []
     for column in columns:
-        reason = EXCLUDED if column.name in excluded else _fault(column, unpublished)
+        reason = EXCLUDED if column.name in excluded else _fault(table, column, unpublished)
         if reason is None:
             continue
         if column.name in table.spec.key:
@@ -70,11 +72,18 @@ def _unpublished(table: TableFlow, postgres: SourcePostgres, columns: Sequence[C
     return {column.name for column in generated if column.virtual or not stored}
 
 
-def _fault(column: ColumnInfo, unpublished: Set[str]) -> str | None:
-    """Return why a column cannot be captured; None if it can."""
+def _fault(table: TableFlow, column: ColumnInfo, unpublished: Set[str]) -> str | None:
+    """Return why a column cannot be captured; None if it can.
+
+    Apicurio's converter reads a field with Struct.get(), which replaces NULL with the default of the field's schema.
+    Confluent's converter avoids this with the option ignore.default.for.nullables.
+    """
     if column.name in unpublished:
         return "virtual generated, never published" if column.virtual else "generated, and not published"
     declared = column.resolved_type or column.type_name
     if column_types.lake_type(declared, column.element_kind) is None:
         return f"the lake has no type for PostgreSQL's {declared}"
+    streamed_by_apicurio = table.pipeline.spec.stream.registry == "apicurio" and not table.pipeline.polled
+    if streamed_by_apicurio and column.nullable and column.default is not None:
+        return NULL_REPLACED
     return name_fault(column.name)

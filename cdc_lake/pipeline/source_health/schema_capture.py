@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
+from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import captured_schema, evolution
 from cdc_lake.contract.schema.captured_schema import OmittedColumn
@@ -127,7 +127,6 @@ def _streamed(
             "for their rows. Capture each of them as a separate table."
         )
     _require_all_rows(table, postgres, catalog)
-    _require_nulls_kept(table, captured)
     require_transformable(table, catalog.columns, omitted)
     seen = captured_schema.TableSchema(
         version=0,
@@ -211,21 +210,6 @@ def require_incremental(table: TableFlow, postgres: SourcePostgres) -> None:
             f"Cannot take an incremental snapshot of table {table.source_table}: its column {unsafe[0]} is generated "
             "or omitted, and Debezium would mix up the values of columns. Run `cdc-lake resnapshot "
             f"{table.pipeline.name}`, which reads all tables again."
-        )
-
-
-def _require_nulls_kept(table: TableFlow, columns: Sequence[ColumnInfo]) -> None:
-    """Raise UnsupportedTypeError for a column in which Apicurio's converter would write the default instead of NULL.
-
-    The converter reads a field with Struct.get(), which replaces NULL with the default of the field's schema.
-    Confluent's converter avoids this with the option ignore.default.for.nullables.
-    """
-    replaced = [column.name for column in columns if column.nullable and column.default is not None]
-    if table.pipeline.spec.stream.registry == "apicurio" and replaced:
-        raise UnsupportedTypeError(
-            f"Cannot capture column {replaced[0]} of {table.source_table} as Avro: it has a default and may be NULL, "
-            "and Apicurio's converter writes the default instead of NULL. Make the column NOT NULL, drop its default, "
-            "name it in exclude_columns, or use stream.format json or Confluent's converter."
         )
 
 

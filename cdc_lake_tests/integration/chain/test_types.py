@@ -211,17 +211,25 @@ def test_a_table_whose_changes_cannot_be_followed_is_refused(new_pipeline: NewPi
     assert pipeline.execute("select count(*) from pg_publication where pubname = 'refusing'") == [(0,)]
 
 
-def test_a_nullable_column_with_a_default_is_refused_for_apicurios_converter(new_pipeline: NewPipeline) -> None:
+def test_a_nullable_column_with_a_default_is_omitted_for_apicurios_converter(new_pipeline: NewPipeline) -> None:
     pipeline = new_pipeline("defaulted", {"odd": ""}, formats=("avro", "json"))
     pipeline.execute(
         "create table odd (id int primary key default 1, required int not null default 2, strange int default 3)"
     )
-    with pytest.raises(
-        ContractError, match=r"column strange of defaulted\.odd as Avro: it has a default and may be NULL"
-    ):
-        pipeline.materialise("source")
+    pipeline.execute("insert into odd values (1, 1, 1)")
+    shown = pipeline.materialise().metadata["defaulted/source/odd_source"]["omitted_columns"]
+    assert "strange (it may be NULL and has a default" in shown
+    pipeline.execute("insert into odd values (2, 2, null)")
+    pipeline.land_and_apply()
+    assert {row: found["required"] for row, found in pipeline.by_spark("odd").items()} == {1: 1, 2: 2}
+    assert set(verified(pipeline)) == {"strange"}
+    # Without the default it can be captured, when all rows are read again.
     pipeline.execute("alter table odd alter strange drop default")
-    pipeline.materialise("source")
+    pipeline.resnapshot()
+    pipeline.materialise("source", "topic")
+    pipeline.land_and_apply()
+    assert {row: found["strange"] for row, found in pipeline.by_spark("odd").items()} == {1: 1, 2: None}
+    assert not verified(pipeline)
 
 
 def test_early_dates_are_refused_by_a_snapshot_and_captured_from_the_stream(new_pipeline: NewPipeline) -> None:

@@ -13,6 +13,7 @@ from cdc_lake.contract.schema import captured_schema
 from cdc_lake.pipeline.checks import replica_identity
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.source_health import schema_capture
+from cdc_lake.pipeline.source_health.omitted_columns import NULL_REPLACED
 from cdc_lake.pipeline.source_health.schema_capture import Capture
 from cdc_lake.pipeline.spec.landing import LandingFields
 from cdc_lake.pipeline.table_flow import TableFlow
@@ -215,16 +216,16 @@ def test_a_partition_column_that_cannot_be_captured_is_rejected(shop: Shop) -> N
         schema_capture.capture(table, shop.source, shop.bucket)
 
 
-def test_a_nullable_default_of_an_excluded_column_is_no_problem_for_apicurio(shop: Shop) -> None:
+@pytest.mark.parametrize(("registry", "omitted"), [("apicurio", [("more", NULL_REPLACED)]), ("confluent", [])])
+def test_a_nullable_column_with_a_default_is_omitted_for_apicurio(
+    shop: Shop, registry: str, omitted: list[tuple[str, str]]
+) -> None:
     flow = shop.flow
-    stream = flow.spec.stream.model_copy(update={"format": "avro", "registry": "apicurio"})
+    stream = flow.spec.stream.model_copy(update={"format": "avro", "registry": registry})
     avro = replace(flow, spec=flow.spec.model_copy(update={"stream": stream}))
     shop.postgres.change_catalog(*ORDERS, columns=columns(shop, replace(MORE, default="3")))
-    with pytest.raises(
-        UnsupportedTypeError, match=r"column more of sales\.orders as Avro: .* name it in exclude_columns"
-    ):
-        schema_capture.capture(replace(shop.orders, pipeline=avro), shop.source, shop.bucket)
-    schema_capture.capture(replace(excluding(shop, "more"), pipeline=avro), shop.source, shop.bucket)
+    found = schema_capture.capture(replace(shop.orders, pipeline=avro), shop.source, shop.bucket).schema
+    assert [(each.name, each.reason) for each in found.omitted] == omitted
 
 
 @pytest.mark.parametrize(
