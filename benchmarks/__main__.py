@@ -51,6 +51,7 @@ PROGRAMS = (
     Program("several_tables", "several_tables", "--tables 6 --rounds 1", "--tables 1 6 50"),
     Program("poll_cost", "poll_cost", "--rows 50000 500000 --changed 1000 10000",
             "--rows 50000 5000000 --changed 100 1000 10000"),
+    Program("target_formats", "target_formats", "--rows 100000 --rounds 5", "--rows 1000000 --rounds 20"),
     Program("sustained", "sustained", "--minutes 1", "--minutes 10"),
     Program("freshness_triggered", "freshness", "--rate 20 --minutes 3", "--rate 20 --minutes 10"),
 )  # fmt: skip
