@@ -164,8 +164,13 @@ def test_partitioned_objects_and_json(new_pipeline: NewPipeline) -> None:
     expected = len(at_source_ids(pipeline, "places"))
     assert verified(pipeline) == dict.fromkeys(("files.places", "places", "files.visits", "visits"), (True, expected))
 
-    # JSON cannot show the difference between a missing field and NULL.
     pipeline.execute("alter table places add column m int default 5; insert into places (id, active) values (99, true)")
+    if TOPIC_FORMAT == "avro":  # Apicurio's converter cannot write such a column, so it is omitted
+        pipeline.land_and_apply()
+        assert pipeline.by_athena("SELECT id FROM places_latest WHERE id = 99") == [(99,)]
+        assert "m" not in columns_of(pipeline, "places_raw")
+        return
+    # JSON cannot show the difference between a missing field and NULL.
     with pytest.raises(ContractError, match=r"Cannot (add|capture) column m (to|of) placed\.places.* may be NULL"):
         pipeline.land_and_apply()
 
