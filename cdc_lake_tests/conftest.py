@@ -1,8 +1,11 @@
 """Fixtures and hooks of all tests: the browser, Hypothesis's settings, the test order, the summary."""
 
+from collections.abc import Iterator
+
 import hypothesis
 import pytest
 
+from cdc_lake.contract.objects import store
 from cdc_lake_tests.helpers.browser import browser, chromium
 from cdc_lake_tests.pytest_hooks import durations
 from cdc_lake_tests.pytest_hooks.collection_order import pytest_collection_modifyitems, pytest_xdist_make_scheduler
@@ -22,6 +25,7 @@ __all__ = [
     "browser",
     "chromium",
     "count_trials",
+    "new_clients",
     "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_runtest_makereport",
@@ -37,6 +41,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print and store the trial counts and the durations."""
     print_summary(terminalreporter, config)
     durations.print_and_store(terminalreporter, config)
+
+
+@pytest.fixture(autouse=True)
+def new_clients() -> Iterator[None]:
+    """Create new clients of the store in each test, since tests change the environment and exhaust retries."""
+    yield
+    store.client_of.cache_clear()
 
 
 # On a busy machine a first example exceeds any useful deadline.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
@@ -102,17 +104,26 @@ class S3Location:
     secret_key: RoleKey = field(default=None, repr=False)
 
     def store(self) -> S3Store:
-        """Return a store with a new client. A location can be pickled for executors, a client cannot."""
-        with _NEW_CLIENT:
-            client = boto3.client(
-                "s3",
-                endpoint_url=self.endpoint_url,
-                region_name=self.region,
-                aws_access_key_id=self.access_key,
-                aws_secret_access_key=self.secret_key,
-                config=s3_retries.client_config(path_style=self.endpoint_url is not None),
-            )
-        return S3Store(self.bucket, client)
+        """Return a store with this process's client. A location can be pickled for executors, a client cannot."""
+        return S3Store(self.bucket, client_of(self))
+
+
+# Cached, because a new client takes 10 ms, and has to connect again.
+@lru_cache(maxsize=16)
+def client_of(location: S3Location) -> S3Client:
+    """Return the client of a location, which the threads of this process share."""
+    with _NEW_CLIENT:
+        return boto3.client(
+            "s3",
+            endpoint_url=location.endpoint_url,
+            region_name=location.region,
+            aws_access_key_id=location.access_key,
+            aws_secret_access_key=location.secret_key,
+            config=s3_retries.client_config(path_style=location.endpoint_url is not None),
+        )
+
+
+os.register_at_fork(after_in_child=client_of.cache_clear)  # processes cannot share connections
 
 
 class S3Store:
