@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not in the stubs
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from resources.errors import LeaderMoving, TopicMissing
+from resources.errors import LeaderMoving
 from resources.kafka.client import Broker
-from resources.kafka.topic_settings import describe
+from resources.kafka.topic_settings import partitions
 
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -59,7 +57,7 @@ def _offsets_now(
     broker: Broker, admin: AdminClient, topic: str, spec: OffsetSpec, isolation: IsolationLevel
 ) -> dict[int, int]:
     requests = admin.list_offsets(
-        dict.fromkeys(_partitions(broker, admin, topic), spec),
+        {TopicPartition(topic, number): spec for number in range(partitions(broker, admin, topic))},
         isolation_level=isolation,
         request_timeout=broker.timeout_seconds,
     )
@@ -67,13 +65,3 @@ def _offsets_now(
         partition.partition: int(broker.answer(request, f"read the offsets of topic {topic}").offset)
         for partition, request in requests.items()
     }
-
-
-def _partitions(broker: Broker, admin: AdminClient, topic: str) -> Iterable[TopicPartition]:
-    found = describe(broker, admin, topic)
-    if found is None:
-        raise TopicMissing(
-            f"Cannot read the offsets of topic {topic}: Kafka at {broker.bootstrap} has no topic {topic}. "
-            "`cdc-lake topic ls` lists the topics."
-        )
-    return [TopicPartition(topic, partition) for partition in range(found.partitions)]

@@ -10,6 +10,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the stubs l
     AdminClient,
     ConfigResource,
     ResourceType,
+    TopicDescription,
 )
 
 from resources.errors import TopicMissing
@@ -40,9 +41,8 @@ def names(broker: Broker, admin: AdminClient) -> tuple[str, ...]:
 
 def describe(broker: Broker, admin: AdminClient, name: str) -> TopicInfo | None:
     """Return the topic, None if it does not exist."""
-    request = admin.describe_topics(TopicCollection([name]), request_timeout=broker.timeout_seconds)[name]
     try:
-        description = broker.answer(request, f"describe topic {name}")
+        description = _description(broker, admin, name, f"describe topic {name}")
         found = settings(broker, admin, name)
     except TopicMissing:
         return None
@@ -52,6 +52,17 @@ def describe(broker: Broker, admin: AdminClient, name: str) -> TopicInfo | None:
         partitions=len(description.partitions),
         config={key: found[key] for key in SHOWN},
     )
+
+
+def partitions(broker: Broker, admin: AdminClient, name: str) -> int:
+    """Return the number of the topic's partitions; raise TopicMissing."""
+    return len(_description(broker, admin, name, f"read the partitions of topic {name}").partitions)
+
+
+def _description(broker: Broker, admin: AdminClient, name: str, about: str) -> TopicDescription:
+    request = admin.describe_topics(TopicCollection([name]), request_timeout=broker.timeout_seconds)[name]
+    found: TopicDescription = broker.answer(request, about)
+    return found
 
 
 def settings(broker: Broker, admin: AdminClient, name: str) -> dict[str, str]:

@@ -13,7 +13,6 @@ from resources.connect.rest_client import _rebalances
 from resources.errors import KafkaRequestFailed, LeaderMoving
 from resources.kafka import partition_offsets
 from resources.kafka.client import Broker
-from resources.kafka.topic_settings import TopicInfo
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ class FakeAdmin:
 
 @pytest.fixture(autouse=True)
 def one_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_offsets, "describe", lambda *_: TopicInfo("t", "id", 1))
+    monkeypatch.setattr(partition_offsets, "partitions", lambda *_: 1)
 
 
 @pytest.mark.parametrize(
