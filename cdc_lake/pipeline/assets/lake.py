@@ -5,6 +5,7 @@ For a Parquet target, it only registers them (parquet_target/registering.py); as
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import dagster as dg
@@ -12,6 +13,7 @@ import dagster as dg
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.contract.table.timeline import Commit, write_amplification
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import catalog_tables, parquet_lake, standard_metadata
@@ -129,8 +131,9 @@ def apply(table: TableFlow, systems: LakeSystems) -> Batch:
     spec = table.upsert_spec(where, owner=systems.owner)
     applied = land_and_apply.apply(table, systems.postgres, spec, systems.jobs.run)
     commit = applied.commit
-    reached = table_progress.applied_watermark(bucket, table, topic_state.current(systems.kafka, table, bucket), commit)
-    swept = snapshot_sweep.sweep_once(table, bucket, spec, reached, commit, systems.jobs.run)
+    swept = snapshot_sweep.sweep_once(
+        table, bucket, spec, partial(_watermark, table, systems, commit), commit, systems.jobs.run
+    )
     if swept is not None and swept.swept:
         commit = swept.commit
     if commit is not None:  # in continuous mode, the first landing may not be complete
@@ -153,9 +156,9 @@ def result(table: TableFlow, found: Sequence[Batch], systems: LakeSystems) -> dg
     if registered := [each for each in found if isinstance(each, RegisterResult)]:
         return parquet_lake.result(table, registered, systems.athena, systems.store.bucket)
     batches = [each for each in found if isinstance(each, LakeBatch)]
-    bucket, athena = location(systems.store).store(), systems.athena
+    athena = systems.athena
     commit, schema = batches[-1].commit, batches[-1].applied.schema.schema
-    reached = table_progress.applied_watermark(bucket, table, topic_state.current(systems.kafka, table, bucket), commit)
+    reached = _watermark(table, systems, commit)
     columns = schema.lake_columns()
     counted = athena.query(f'SELECT count(*), count_if("__deleted") FROM {_quoted(table)}')  # noqa: S608
     rows, deleted = counted.rows[0]
@@ -175,6 +178,11 @@ def result(table: TableFlow, found: Sequence[Batch], systems: LakeSystems) -> dg
             **systems.jobs.metadata(),
         },
     )
+
+
+def _watermark(table: TableFlow, systems: LakeSystems, commit: Commit | None) -> Watermark | None:
+    bucket = location(systems.store).store()
+    return table_progress.applied_watermark(bucket, table, topic_state.current(systems.kafka, table, bucket), commit)
 
 
 def _description(table: TableFlow) -> str:

@@ -65,12 +65,22 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
 
 
 def land(
-    table: TableFlow, postgres: SourcePostgres, kafka: Kafka, store: ObjectStore, jobs: JobRuns, owner: str
+    table: TableFlow,
+    postgres: SourcePostgres,
+    kafka: Kafka,
+    store: ObjectStore,
+    jobs: JobRuns,
+    owner: str,
+    *,
+    new_records: bool = False,
 ) -> LandResult:
-    """Land the table's new records if the stream has no gap. Raises the errors of stream_continuity and of the job."""
+    """Land the table's new records if the stream has no gap; `new_records` as in land_and_apply.land().
+
+    Raises the errors of stream_continuity and of the job.
+    """
     where = location(store)
     stream_continuity.require_no_gap(table.pipeline, kafka, where.store())
-    return land_and_apply.land(table, postgres, kafka, where, jobs.run, owner)
+    return land_and_apply.land(table, postgres, kafka, where, jobs.run, owner, new_records=new_records)
 
 
 def result(

@@ -67,7 +67,9 @@ def _land(
         # fails or is slow delays a landing by at most _IDLE_ATTEMPT_SECONDS.
         if recent and (new == 0 or (0 < new <= SMALL_LANDING_OFFSETS and all(loop.busy for _, loop in lakes))):
             return None
-        landed = raw.land(table, systems.postgres, systems.kafka, systems.store, systems.jobs, systems.owner)
+        landed = raw.land(
+            table, systems.postgres, systems.kafka, systems.store, systems.jobs, systems.owner, new_records=new > 0
+        )
         ends, attempted_at = landed.input.state.ends, time.monotonic()
         return landed if landed.report is not None else None
 

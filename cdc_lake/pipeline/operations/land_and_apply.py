@@ -48,11 +48,18 @@ def land(
     run: RunJob,
     owner: str,
     wait_seconds: float = lease.WAIT_SECONDS,
+    *,
+    new_records: bool = False,
 ) -> LandResult:
-    """Land or adopt the topic's new records under the landing lease. Raises what the job raises, and LeaseHeldError."""
-    found = table_progress.landing_input(table, kafka, location)
-    if not pending_offsets.has_work(found.head, landing_modes.pending(table, found.head, found.spec)):
-        return LandResult(found, None)
+    """Land or adopt the topic's new records under the landing lease, which is not taken if there are none.
+
+    With `new_records`, the caller has seen some, and this is not checked. Raises what the job raises and
+    LeaseHeldError.
+    """
+    if not new_records:
+        found = table_progress.landing_input(table, kafka, location)
+        if not pending_offsets.has_work(found.head, landing_modes.pending(table, found.head, found.spec)):
+            return LandResult(found, None)
     key = object_names.landing_lease_key(table.pipeline.name, table.topic)
     with lease.held(location.store(), key, owner, wait_seconds=wait_seconds) as held:
         # Read again under the lease: a reset that held the lease before has deleted the topic that was read above.

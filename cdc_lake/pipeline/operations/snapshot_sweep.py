@@ -6,6 +6,7 @@ has an event from the first attempt, but no delete event, because the stream had
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from cdc_lake.contract.objects.store import ObjectStore
@@ -23,25 +24,25 @@ def sweep_once(
     table: TableFlow,
     store: ObjectStore,
     spec: UpsertSpec,
-    applied: Watermark | None,
+    applied: Callable[[], Watermark | None],
     commit: timeline.Commit | None,
     run: RunJob,
 ) -> SweepReport | None:
     """Sweep a table once, as soon as the whole snapshot is applied; return None if no sweep is needed now.
 
-    `applied` is the lake's watermark, `commit` its newest commit. Raises what the job raises.
+    `applied` returns the lake's watermark, and is called only if there may be something to sweep: it reads Kafka.
+    `commit` is the table's newest commit. Raises what the job raises.
     """
     epochs = Epochs(store, table.pipeline.name)
     epoch = epochs.current()
     completion = None if epoch is None else epochs.completion(epoch.number)
     if epoch is None or completion is None or completion.retaken_ts_ms is None or completion.snapshot_lsn is None:
         return None
+    if epochs.swept(epoch.number, table.lake_table) is not None:
+        return None
     # A watermark is a streamed heartbeat, which follows the snapshot's last row.
-    if (
-        applied is None
-        or applied.lsn < completion.snapshot_lsn
-        or epochs.swept(epoch.number, table.lake_table) is not None
-    ):
+    reached = applied()
+    if reached is None or reached.lsn < completion.snapshot_lsn:
         return None
     manifest = 0 if commit is None or commit.checkpoint is None else commit.checkpoint.manifest
     done: SweepReport = run(
