@@ -53,6 +53,7 @@ PROGRAMS = (
             "--rows 50000 5000000 --changed 100 1000 10000"),
     Program("target_formats", "target_formats", "--rows 100000 --rounds 5", "--rows 1000000 --rounds 20"),
     Program("sustained", "sustained", "--minutes 1", "--minutes 10"),
+    Program("scale_model", "scale_model", "", "--check"),
     Program("freshness_triggered", "freshness", "--rate 20 --minutes 3", "--rate 20 --minutes 10"),
 )  # fmt: skip
 

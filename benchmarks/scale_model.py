@@ -1,0 +1,226 @@
+"""Model a continuous pipeline on MSK and EMR Serverless: cores, partitions, requests, dollars, and what limits it.
+
+The model has one equation. A batch of `n` changes takes `fixed + n * cpu / cores` seconds, and contains the changes
+that arrived during the batch before it. So at `rate` changes a second a batch takes
+`fixed / (1 - rate * cpu / cores)` seconds.
+
+CPU seconds for a change, the fixed seconds of a batch and the rate of one connector are those of the newest results of
+`landing_rate`, `small_batch` and `sustained`; a core of EMR Serverless is assumed to be as fast as one of that machine.
+
+    python -m benchmarks.scale_model
+    python -m benchmarks.scale_model --check      # compares the model with backlogs on one core and on two cores
+
+Prices are AWS's list prices in us-east-1. Change PRICES for another region.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measures.processes import ROOT
+from benchmarks.report import results
+from benchmarks.report.figures import OURS, Figure, value_of
+from benchmarks.report.results import FOLDER, Recorder, Result
+
+RATES = (10, 1_000, 50_000)
+LOAD = 0.7
+"""The share of the cores' time that changes may use: above it, a batch takes over three times its fixed seconds."""
+WORKER_CORES, WORKER_GB = 4, 16
+"""A worker of EMR Serverless: the driver and each executor."""
+RECORD_BYTES = 1_000
+REQUESTS = 190
+"""Requests to the store for a batch of one table (`batch_cost`), of which a third are puts and lists."""
+PUT_SHARE = 1 / 3
+BROKERS, BROKER_BYTES = 3, 4_800_000
+"""The smallest cluster, and what one kafka.m5.large should receive in a second (AWS's best practices for MSK)."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Dollars: for an hour of a vCPU, a GB, a broker and a unit of MSK Connect; for 1,000 requests."""
+
+    vcpu: float = 0.052624
+    gb: float = 0.0057785
+    broker: float = 0.21
+    connect_unit: float = 0.11
+    puts: float = 0.005
+    gets: float = 0.0004
+
+
+PRICES = Prices()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """CPU seconds of a landed and of an applied change, fixed seconds of a batch, changes a second of one connector."""
+
+    land_cpu: float
+    apply_cpu: float
+    fixed_seconds: float
+    connector_rate: float
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds of a change from Kafka to the lake."""
+        return self.land_cpu + self.apply_cpu
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a pipeline needs at a rate; dollars are for a million changes, by component."""
+
+    rate: int
+    executors: int
+    partitions: int
+    connectors: int
+    brokers: int
+    batch_seconds: float
+    requests_per_second: float
+    dollars: dict[str, float]
+
+    @property
+    def limits(self) -> str:
+        """What has to be added first when the rate grows."""
+        if self.connectors > 1:
+            return "the connector: one task reads the whole WAL, so the tables are split into several pipelines"
+        if self.executors > 1:
+            return "executors, one partition of the topic for each of their cores"
+        return "nothing: the fixed seconds of a batch"
+
+
+def size(rate: int, measured: Measured, prices: Prices = PRICES) -> Size:
+    """Return the size for a rate in changes a second."""
+    cores = max(WORKER_CORES, math.ceil(rate * measured.cpu / LOAD))
+    executors = math.ceil(cores / WORKER_CORES)
+    seconds = batch_seconds(rate, executors * WORKER_CORES, measured)
+    connectors = math.ceil(rate / measured.connector_rate)
+    brokers = max(BROKERS, math.ceil(rate * RECORD_BYTES / BROKER_BYTES))
+    requests = connectors * REQUESTS / seconds
+    per_million = 1e6 / rate / 3600
+    worker = WORKER_CORES * prices.vcpu + WORKER_GB * prices.gb
+    request = (PUT_SHARE * prices.puts + (1 - PUT_SHARE) * prices.gets) / 1000
+    return Size(
+        rate=rate,
+        executors=executors,
+        partitions=max(1, math.ceil(rate * measured.land_cpu / LOAD)),
+        connectors=connectors,
+        brokers=brokers,
+        batch_seconds=seconds,
+        requests_per_second=requests,
+        dollars={
+            "EMR Serverless": (connectors + executors) * worker * per_million,
+            "MSK": brokers * prices.broker * per_million,
+            "MSK Connect": connectors * prices.connect_unit * per_million,
+            "S3 requests": requests * 3600 * request * per_million,
+        },
+    )
+
+
+def batch_seconds(rate: float, cores: int, measured: Measured) -> float:
+    """Return the seconds of a batch that contains what arrived during a batch. Raises ValueError above the capacity."""
+    used = rate * measured.cpu / cores
+    if used >= 1:
+        raise ValueError(f"Cannot size a batch: {rate:,.0f} changes/s need {rate * measured.cpu:.1f} of {cores} cores.")
+    return measured.fixed_seconds / (1 - used)
+
+
+def backlog_rate(records: int, cores: int, measured: Measured) -> float:
+    """Return how many changes of a backlog are landed and applied in a second, in one batch."""
+    return records / (measured.fixed_seconds + records * measured.cpu / cores)
+
+
+def read(found: Iterable[Result]) -> Measured:
+    """Return the measured inputs. Raises LookupError if a program has no result with them."""
+    by_program = {result.program: result for result in found}
+
+    def value(program: str, what: str, unit: str) -> float:
+        result = by_program.get(program)
+        figure = None if result is None else value_of(result.figures, what, unit, OURS)
+        if figure is None:
+            raise LookupError(
+                f"Cannot read '{what}' in {unit}: there is no result of {program} with it. Run `make bench "
+                f'ARGS="{program}"`.'
+            )
+        return figure
+
+    return Measured(
+        land_cpu=value("landing_rate", "landing", "CPU ms for 1,000 records") / 1e6,
+        apply_cpu=value("landing_rate", "applying", "CPU ms for 1,000 records") / 1e6,
+        fixed_seconds=value("small_batch", "50 events, warm", "s"),
+        connector_rate=value("sustained", "sustained, log", "changes/s"),
+    )
+
+
+def check(measured: Measured, records: int) -> list[Figure]:
+    """Run `landing_rate` on one core and on two; return the model's rates and the measured ones, by cores."""
+    figures = []
+    for cores in (1, 2):
+        with tempfile.TemporaryDirectory(prefix="cdc-lake-bench-") as folder:
+            command = ["taskset", "--cpu-list", f"0-{cores - 1}", sys.executable, "-m", "benchmarks.landing_rate"]
+            subprocess.run([*command, "--records", str(records), "--results", folder], cwd=ROOT, check=True)
+            [result] = results.read(Path(folder))
+        found = value_of(result.figures, "backlog to the lake", "changes/s", OURS)
+        if found is None:
+            raise LookupError("Cannot check the model: landing_rate wrote no rate of a backlog.")
+        modelled = backlog_rate(records, cores, measured)
+        for system, value in (("measured", found), ("model", modelled)):
+            figures.append(
+                Figure(what="backlog, by cores", unit="changes/s", system=system, size=cores, value=round(value))
+            )
+    return figures
+
+
+def main() -> int:
+    """Print the sizes, and with --check the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare the model with measurements on one and two cores")
+    parser.add_argument("--records", type=int, default=200_000, help="the backlog of --check")
+    recorder = Recorder(parser)
+    options = parser.parse_args()
+    measured = read(results.read(FOLDER if options.results is None else options.results))
+    sizes = [size(rate, measured) for rate in RATES]
+    table = Table("", *(f"{each.rate:,} changes/s" for each in sizes))
+    rows: dict[str, list[str]] = {
+        "executors, 4 vCPU each": [str(each.executors) for each in sizes],
+        "partitions of the topics": [str(each.partitions) for each in sizes],
+        "connectors, one pipeline each": [str(each.connectors) for each in sizes],
+        "brokers": [str(each.brokers) for each in sizes],
+        "seconds of a batch": [f"{each.batch_seconds:.1f}" for each in sizes],
+        "requests to S3 a second": [f"{each.requests_per_second:,.0f}" for each in sizes],
+        **{
+            f"dollars for a million changes, {name}": [f"{each.dollars[name]:.2f}" for each in sizes]
+            for name in sizes[0].dollars
+        },
+        "dollars for a million changes": [f"{sum(each.dollars.values()):.2f}" for each in sizes],
+        "what has to grow first": [each.limits for each in sizes],
+    }
+    for name, values in rows.items():
+        table.add_row(name, *values)
+    console = Console(width=120)
+    console.print(table)
+    figures = [
+        Figure(
+            what="dollars for a million changes", unit="USD", size=each.rate, value=round(sum(each.dollars.values()), 3)
+        )
+        for each in sizes
+    ]
+    if options.check:
+        figures += check(measured, options.records)
+        for figure in figures[len(sizes) :]:
+            console.print(f"{figure.what}, {figure.size:.0f}: {figure.value:,.0f} {figure.unit}, {figure.system}")
+    recorder.write(options, "scale_model", figures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
