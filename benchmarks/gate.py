@@ -23,8 +23,8 @@ from benchmarks.goals import DELTA, PLAIN_HUDI
 from benchmarks.measures.processes import timed
 from benchmarks.peers.engines import running_engines_with_peers
 from benchmarks.report.figures import OURS, Figure, value_of
-from benchmarks.start_times import DAGSTER, DEFINITIONS
-from benchmarks.upsert_cost import RECENT, UNIFORM, figures, measure
+from benchmarks.whole_pipeline.start_times import DAGSTER, DEFINITIONS
+from benchmarks.write_path.upsert_cost import RECENT, UNIFORM, figures, measure
 
 BOUNDS = Path(__file__).with_name("gate.json")
 ROWS, PAIRS, STARTS = 20_000, 3, 3

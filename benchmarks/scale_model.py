@@ -166,7 +166,14 @@ def check(measured: Measured, records: int) -> list[Figure]:
     figures = []
     for cores in (1, 2):
         with tempfile.TemporaryDirectory(prefix="cdc-lake-bench-") as folder:
-            command = ["taskset", "--cpu-list", f"0-{cores - 1}", sys.executable, "-m", "benchmarks.landing_rate"]
+            command = [
+                "taskset",
+                "--cpu-list",
+                f"0-{cores - 1}",
+                sys.executable,
+                "-m",
+                "benchmarks.write_path.landing_rate",
+            ]
             subprocess.run([*command, "--records", str(records), "--results", folder], cwd=ROOT, check=True)
             [result] = results.read(Path(folder))
         found = value_of(result.figures, "backlog to the lake", "changes/s", OURS)

@@ -1,6 +1,6 @@
 """One cold process: start Spark, write a new table from Northwind's raw objects in one commit, print what it took.
 
-`python -m benchmarks.cold_start` starts it for each system, with `CDC_LAKE_HOME` of a stack on which the demo has run.
+`benchmarks.write_path.cold_start` starts it for each system, with `CDC_LAKE_HOME` of a stack on which the demo has run.
 cdc-lake is the local profile's job. The peers are plain Spark programs with Spark's default settings, `local[2]`, and
 their jars in `spark.jars`.
 """

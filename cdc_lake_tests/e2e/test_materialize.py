@@ -15,7 +15,7 @@ MATERIALIZE_ALL = ("dagster", "asset", "materialize", "--select", 'group:"northw
 def test_a_run_without_new_data_changes_nothing(
     demo: dict[str, Any], cli: CommandLine, count_trials: CountTrials
 ) -> None:
-    """Runs after the demos and the tutorial. The duration is only printed; benchmarks/nothing_new.py limits it."""
+    """Runs after the demos and the tutorial. The duration is only printed; the benchmark `nothing_new` limits it."""
     before = cli.query("SELECT max(_hoodie_commit_time) AS newest, count(*) AS n FROM cdc_events")
     started = time.monotonic()
     assert "RUN_SUCCESS" in cli.run(*MATERIALIZE_ALL).stderr

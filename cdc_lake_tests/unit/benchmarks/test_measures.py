@@ -14,7 +14,7 @@ from benchmarks.measures import memory
 from benchmarks.measures.memory import Memory
 from benchmarks.measures.processes import timed
 from benchmarks.measures.usage import Usage, measured
-from benchmarks.upsert_cost import RECENT, UNIFORM, Costs, figures
+from benchmarks.write_path.upsert_cost import RECENT, UNIFORM, Costs, figures
 
 BUSY = "import time\nwhile time.process_time() < 0.3: pass"
 

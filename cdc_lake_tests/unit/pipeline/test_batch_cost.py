@@ -1,4 +1,4 @@
-"""The number of store requests in one batch is independent of the number of manifests (benchmarks/batch_cost.md)."""
+"""The number of store requests of a batch is independent of that of manifests (benchmarks/write_path/batch_cost.md)."""
 
 from __future__ import annotations
 

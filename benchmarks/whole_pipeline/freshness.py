@@ -5,8 +5,8 @@ Starts a separate stack and materialises all assets. Then it starts `cdc-lake de
 marker: a new shipped date of one order that the other traffic does not change. Every 250 ms a query reads that date. A
 marker's latency is the time from its commit to the first result that contains this marker or a later one.
 
-    python -m benchmarks.freshness --minutes 8
-    python -m benchmarks.freshness --minutes 3 --rate 200 --continuous
+    python -m benchmarks.whole_pipeline.freshness --minutes 8
+    python -m benchmarks.whole_pipeline.freshness --minutes 3 --rate 200 --continuous
 
 Each latency includes the duration of a query, which is reported too. The memory of the stack's components and of
 cdc-lake's processes is sampled meanwhile.

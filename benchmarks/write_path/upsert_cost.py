@@ -7,8 +7,8 @@ program prints wall and CPU seconds (this process, Spark's JVM, its Python worke
 tables the files and bytes that a batch wrote. It fails if the systems' rows differ. Before that, each system fills a
 small table and applies one batch as a warm-up, which is not measured. Peers are the systems other than cdc-lake.
 
-    python -m benchmarks.upsert_cost --rows 1000000
-    python -m benchmarks.upsert_cost --systems cow --option hoodie.index.type=BLOOM --rows-per-file 250000
+    python -m benchmarks.write_path.upsert_cost --rows 1000000
+    python -m benchmarks.write_path.upsert_cost --systems cow --option hoodie.index.type=BLOOM --rows-per-file 250000
 """
 
 from __future__ import annotations

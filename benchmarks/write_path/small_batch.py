@@ -3,7 +3,7 @@
 Starts a separate stack (S3, Kafka, Spark). Each round produces the events, and then lands and applies them with the
 same steps as the sensors and the assets.
 
-    python -m benchmarks.small_batch --records 50 --rounds 15
+    python -m benchmarks.write_path.small_batch --records 50 --rounds 15
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ one record, and applies it in one commit. Then batches of one record are landed 
 proxy in front of the store counts the requests of Python, of its workers and of Spark's S3A. The check of the whole
 chain, which earlier versions ran with each batch, is measured separately (docs/decisions/0028-cost-of-a-batch.md).
 
-    python -m benchmarks.batch_cost --manifests 10 1000 10000
+    python -m benchmarks.write_path.batch_cost --manifests 10 1000 10000
 """
 
 from __future__ import annotations

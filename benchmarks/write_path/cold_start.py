@@ -3,7 +3,7 @@
 Runs the demo on a separate stack. Then, `--rounds` times and in turn, it starts a process for each system that reads
 the same raw objects and writes a new table (peers/cold.py).
 
-    python -m benchmarks.cold_start --rounds 3
+    python -m benchmarks.write_path.cold_start --rounds 3
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Starts a separate PostgreSQL with three databases: Northwind without triggers, w
 (peers/row_trigger.sql), and with cdc-lake's outbox. Each round runs every kind of transaction once in each database.
 Commits do not wait for the disk (`synchronous_commit = off`), whose time is the same for all and varies most.
 
-    python -m benchmarks.triggers --rounds 40
+    python -m benchmarks.source.triggers --rounds 40
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from infra.local.stack.attach import load_endpoints
 NONE = "no trigger"
 FIRST, NEW_ORDER, MANY = 10248, 30_000, 500
 WARM_UP = 5
-SQL = Path(__file__).parent / "peers" / "row_trigger.sql"
+SQL = Path(__file__).parents[1] / "peers" / "row_trigger.sql"
 LINES = "SELECT order_id FROM datalake.orders ORDER BY order_id LIMIT %s"
 
 

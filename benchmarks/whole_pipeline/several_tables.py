@@ -4,7 +4,7 @@ Starts a separate stack for each number of tables. The first run creates connect
 waits for the snapshot; the next runs land and apply one new row of each table. Each run is a process of its own,
 measured from its start to its end: it loads the definitions and starts Spark. All light checks are included.
 
-    python -m benchmarks.several_tables --tables 1 6 50
+    python -m benchmarks.whole_pipeline.several_tables --tables 1 6 50
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cdc_lake.pipeline.loading import load
 from cdc_lake.profile import resolved, run_resources
 
 BIN = Path(sys.executable).parent
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LIMITED_TABLES, LIMIT_SECONDS = 6, 45.0
 NAME = "several"
 ROWS = 100
@@ -95,7 +95,7 @@ def materialise(folder: Path) -> dict[str, float]:
 def timed(folder: Path) -> tuple[float, Mapping[str, float]]:
     """Run materialise() in a new process; return its seconds, and what it returns. Raises CalledProcessError."""
     started = time.monotonic()
-    command = [sys.executable, "-m", "benchmarks.several_tables", "--materialise", str(folder)]
+    command = [sys.executable, "-m", "benchmarks.whole_pipeline.several_tables", "--materialise", str(folder)]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     return time.monotonic() - started, json.loads(done.stdout.splitlines()[-1])
 

@@ -4,7 +4,7 @@ Starts a separate stack (PostgreSQL, Kafka, S3) and Spark as the local profile d
 everything once, and then several numbers of changed rows. A poll without an index on the polled column is measured for
 comparison.
 
-    python -m benchmarks.poll_cost --rows 50000 5000000 --changed 100 1000 10000
+    python -m benchmarks.source.poll_cost --rows 50000 5000000 --changed 100 1000 10000
 """
 
 from __future__ import annotations

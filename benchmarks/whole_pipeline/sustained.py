@@ -7,7 +7,7 @@ in Athena SQL. A pipeline that falls behind has a lower figure than the rate.
 - outbox: Northwind's orders, by `cdc-lake run northwind`; each change is a transaction that rewrites a document.
 - log: a table of 100,000 rows that is captured itself; ten transactions a second.
 
-    python -m benchmarks.sustained --kinds outbox log --minutes 3 --rate 1200
+    python -m benchmarks.whole_pipeline.sustained --kinds outbox log --minutes 3 --rate 1200
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from rich.console import Console
 from rich.table import Table
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from benchmarks.freshness import ORDER, QUERY
 from benchmarks.measures.demo_stack import running_demo
 from benchmarks.measures.processes import BIN, ROOT
 from benchmarks.report.figures import Figure
 from benchmarks.report.results import Recorder
+from benchmarks.whole_pipeline.freshness import ORDER, QUERY
 from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.profile import resolved, spark
 from cdc_lake_tests.helpers.source_changes.order_traffic import Traffic

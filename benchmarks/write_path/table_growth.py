@@ -4,7 +4,7 @@ Starts a separate stack (S3) and Spark. Every table gets a first load, and then 
 newest rows; each round applies one batch to every table. The goal is a ratio of at most 2 in CPU seconds between the
 largest table and the smallest.
 
-    python -m benchmarks.table_growth --rows 10000 100000 1000000
+    python -m benchmarks.write_path.table_growth --rows 10000 100000 1000000
 """
 
 from __future__ import annotations

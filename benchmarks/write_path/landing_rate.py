@@ -4,7 +4,7 @@ Starts a separate stack (S3, Kafka, Spark). After a warm-up it produces `--recor
 in one run and applies them in one commit, as a pipeline does that was stopped. The store's own rate is measured in the
 same run: two threads put objects of the same number and size.
 
-    python -m benchmarks.landing_rate --records 1000000
+    python -m benchmarks.write_path.landing_rate --records 1000000
 """
 
 from __future__ import annotations

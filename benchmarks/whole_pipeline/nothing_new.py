@@ -5,7 +5,7 @@ with their light checks, to which the goal applies, and the same with the checks
 in the same run, is `dagster definitions validate`, which only loads the same definitions. On a shared machine, CPU
 seconds vary less than the clock's.
 
-    python -m benchmarks.nothing_new --rounds 3
+    python -m benchmarks.whole_pipeline.nothing_new --rounds 3
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Starts a separate stack. cdc-lake captures the table (snapshot and log by Debezium, Kafka, raw objects, Hudi table) and
 materialises its assets. dlt reads the same table by a cursor column and merges it into a Delta table on the same S3
 server. CPU seconds are those of all processes, the stack's engines included. The program fails if the tables' rows
-differ. What each of the two guarantees is in README.md.
+differ. What each of the two guarantees is in ../README.md.
 
-    python -m benchmarks.end_to_end --rows 100000
+    python -m benchmarks.whole_pipeline.end_to_end --rows 100000
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ files with a view of the latest rows, a copy-on-write and a merge-on-read table.
 round of changes, the program adds up the objects of each target, and queries each in Athena SQL. It fails if the
 targets' rows differ. The two Hudi tables are written at the same time, so each takes longer than it would alone.
 
-    python -m benchmarks.target_formats --rows 100000 --rounds 10
+    python -m benchmarks.whole_pipeline.target_formats --rows 100000 --rounds 10
 """
 
 from __future__ import annotations

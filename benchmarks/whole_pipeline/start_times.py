@@ -2,7 +2,7 @@
 
 Runs the demo on a separate stack. The import is compared with that of Dagster alone, in the same interpreter.
 
-    python -m benchmarks.start_times --rounds 7
+    python -m benchmarks.whole_pipeline.start_times --rounds 7
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Programs that measure what capture costs at the source."""

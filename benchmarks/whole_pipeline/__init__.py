@@ -1,0 +1,1 @@
+"""Programs that measure a pipeline from the source to the lake, and the commands around it."""

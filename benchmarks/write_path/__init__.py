@@ -1,0 +1,1 @@
+"""Programs that measure the jobs: landing, upserts, and what they cost beside other table formats."""
