@@ -1,7 +1,7 @@
 """The goals: for each, which program measures it, and the bound that its figure is compared with.
 
-A bound is absolute, or relative to the same figure of another system in the same run. Seconds depend on the machine:
-compare changes of cdc-lake by the ratios.
+A bound is absolute, or relative to the same figure of another system in the same run. Seconds depend on the machine.
+To compare two versions of cdc-lake, compare the ratios.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ ROW_TRIGGER, STORE = "row trigger", "the store alone"
 class Goal:
     """One line of the table of goals.
 
-    The figure is `what` in `unit`. It has to be at most `bound`, or at most `ratio` times the same figure of `peer`;
-    with `at_least`, no less than one of them. A goal that is `reported` is compared but not evaluated. `limit` is the
-    limiting factor, which is reported while the goal is not met.
+    `measure` is the goal's name in the table. Its figure is the one of `system` that `program` measures as `what`, in
+    `unit`. The figure has to be at most `bound`, or at most `ratio` times the same figure of `peer`, or, if both are
+    set, at most the larger of the two. With `at_least`, it has to be at least that value, or the smaller of the two. A
+    goal that is `reported` is compared but not evaluated. `limit` is the limiting factor, which is reported while the
+    goal is not met.
     """
 
     number: int
@@ -39,14 +41,12 @@ class Goal:
     system: str = OURS
     limit: str = ""
 
-    @property
-    def name(self) -> str:
-        """The number and the measure."""
-        return f"{self.number}: {self.measure}"
-
 
 class GoalResult(BaseModel):
-    """A goal with its figure; `met` is None if the goal is only reported, or if a figure is missing."""
+    """A goal with its figure.
+
+    `met` is None if the goal is only reported, if the figure is missing, or if there is nothing to compare it with.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -56,6 +56,7 @@ class GoalResult(BaseModel):
     measured: float | None
     bound: float | None
     against: str
+    """The ratio, the peer and the peer's figure, such as `1.2 x Iceberg (3.4)`; empty without a peer's figure."""
     share: float | None
     """The figure as a share of the bound; inverted for a figure that has to be at least the bound."""
     met: bool | None

@@ -1,1 +1,1 @@
-"""What the programs measure with: time, CPU, memory, and the lag of each stage."""
+"""Shared code of the benchmarks: stacks and rows to measure, and measurements of time, CPU, memory and lag."""

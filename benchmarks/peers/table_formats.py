@@ -1,7 +1,8 @@
 """Tables that plain Spark fills from the same raw objects: Iceberg, Delta, and Hudi without cdc-lake.
 
 Each does what its documentation recommends for change data: the newest event of each key is merged if it is newer than
-the stored row. A first load is written as it arrives. None of them keeps a checkpoint with the data (README.md).
+the stored row. A first load is written as it arrives. None of them keeps a checkpoint with the data
+(benchmarks/README.md).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from benchmarks.goals import DELTA, ICEBERG, PLAIN_HUDI
 
 ORDER = "__lsn"
 ICEBERG_CATALOG = "ice"
-"""Iceberg's catalog in spark.properties."""
+"""The name of Iceberg's catalog in iceberg.properties."""
 TableType = Literal["cow", "mor"]
 
 
@@ -56,7 +57,7 @@ class PeerTable(ABC):
 
     @property
     def uri(self) -> str:
-        """The table's URI."""
+        """The URI of a table without a catalog (Delta, Hudi). Iceberg's catalog chooses the location itself."""
         return f"{self.folder}/{self.table_name}"
 
     def load(self, objects: Sequence[str]) -> None:
@@ -77,7 +78,7 @@ class PeerTable(ABC):
 
     @abstractmethod
     def maintain(self) -> None:
-        """Merge row-level changes and small files into data files."""
+        """Run the format's table service: rewrite_data_files, OPTIMIZE, or compaction (Hudi copy-on-write has none)."""
 
     @abstractmethod
     def rows(self) -> DataFrame:
@@ -142,7 +143,10 @@ class DeltaTable(PeerTable):
 
 
 class PlainHudiTable(PeerTable):
-    """Hudi by Spark's data source, with cdc-lake's index and table version, and the settings its readers require."""
+    """Hudi, written by Spark's data source with cdc-lake's index and table version.
+
+    The metadata table and automatic upgrades are disabled, as cdc-lake's readers require.
+    """
 
     system = PLAIN_HUDI
     format = "hudi"

@@ -1,9 +1,9 @@
 """Measure the whole graph when nothing is new, by step; the goal is 10 seconds from a fresh shell.
 
-Starts a separate stack, runs the demo, and then runs two commands in new processes, as CI does: the job of all stages
-with their light checks, to which the goal applies, and the same with the checks that read whole tables. The baseline,
-in the same run, is `dagster definitions validate`, which only loads the same definitions. On a shared machine, CPU
-seconds vary less than the clock's.
+Starts a separate stack, runs the demo, and then runs two commands, each in a new process, as a user does from a shell:
+the job of all stages with their light checks, to which the goal applies, and the same with the checks that read whole
+tables. The baseline, in the same run, is `dagster definitions validate`, which only loads the same definitions. On a
+shared machine, CPU seconds vary less than wall-clock seconds.
 
     python -m benchmarks.whole_pipeline.nothing_new --rounds 3
 """
@@ -23,6 +23,7 @@ from benchmarks.measures.processes import timed
 from benchmarks.measures.usage import Usage
 from benchmarks.report.figures import Figure
 from benchmarks.report.results import Recorder
+from cdc_lake.contract.plurals import counted
 from cdc_lake.instance import instance
 
 MODULE = ("-m", "cdc_lake.definitions")
@@ -33,14 +34,14 @@ COMMANDS = {"whole graph": LIGHT_CHECKS_COMMAND, "whole graph, all checks": ALL_
 
 
 def median(durations: Sequence[Usage]) -> Usage:
-    """Return the median of the clock's seconds, and that of the CPU's."""
+    """Return the median of the wall-clock seconds and the median of the CPU seconds."""
     return Usage(
         statistics.median(each.seconds for each in durations), statistics.median(each.cpu_seconds for each in durations)
     )
 
 
-def steps() -> dict[str, float]:
-    """Return the seconds of the newest run's steps."""
+def last_run_steps() -> dict[str, float]:
+    """Return the seconds of each step of the newest run, by step key."""
     with instance() as found:
         [run] = found.get_runs(limit=1)
         stats = found.get_run_step_stats(run.run_id)
@@ -50,7 +51,8 @@ def steps() -> dict[str, float]:
 def measure(rounds: int) -> list[Figure]:
     """Measure, print a table and return the figures."""
     baseline = median([timed(*LOAD_DEFINITIONS_COMMAND) for _ in range(rounds)])
-    table = Table("what", "seconds", "CPU", "against the baseline", title=f"nothing new, median of {rounds}")
+    title = f"nothing new: median of {counted(rounds, 'round')}; steps of the last round"
+    table = Table("what", "seconds", "CPU", "against the baseline", title=title)
     figures = []
     for what, command in COMMANDS.items():
         found = median([timed(*command) for _ in range(rounds)])
@@ -61,7 +63,7 @@ def measure(rounds: int) -> list[Figure]:
         table.add_row(
             what, f"{found.seconds:.1f}", f"{found.cpu_seconds:.1f}", f"{found.seconds / baseline.seconds:.2f}x"
         )
-        for name, step in sorted(steps().items(), key=lambda each: -each[1]):
+        for name, step in sorted(last_run_steps().items(), key=lambda each: -each[1]):
             table.add_row(f"  {name}", f"{step:.1f}", "", f"{step / baseline.seconds:.2f}x")
     table.add_row("loading the definitions", f"{baseline.seconds:.1f}", f"{baseline.cpu_seconds:.1f}", "1.00x")
     Console(width=110).print(table)
@@ -69,7 +71,7 @@ def measure(rounds: int) -> list[Figure]:
 
 
 def main() -> int:
-    """Run it on a separate stack, or on the one in --home, on which the demo has run."""
+    """Run the benchmark on a separate stack, or with --home on a running stack on which the demo has run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--home", help="a running stack on which the demo has run")

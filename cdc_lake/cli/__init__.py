@@ -1,1 +1,4 @@
-"""The command line `cdc-lake`: each command parses its options and calls the assets' or the stack's functions."""
+"""The command line `cdc-lake`: commands parse options and print results.
+
+The work is done in other packages, most of it in cdc_lake.pipeline.operations and infra.local.
+"""

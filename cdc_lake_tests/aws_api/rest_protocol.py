@@ -19,7 +19,7 @@ from infra.local.aws_api.errors import AwsError, unknown_operation
 from infra.local.aws_api.server import Environ, StartResponse
 
 Operation = Callable[[dict[str, Any]], dict[str, Any]]
-"""The parameters of a request to the members of the answer. Raises AwsError."""
+"""A function that takes the parameters of a request and returns the members of the response. It raises AwsError."""
 
 
 class _InvalidError(Exception):
@@ -34,10 +34,10 @@ class _Route:
 
 
 class RestService:
-    """A WSGI application that answers one service by its operations."""
+    """A WSGI application that serves one AWS service: it calls one function for each operation."""
 
     def __init__(self, service: str, operations: Mapping[str, Operation], invalid: str = "BadRequestException") -> None:
-        """`operations` are by their names in botocore's model; `invalid` is the error code for invalid parameters."""
+        """`operations` maps names in botocore's model to functions; `invalid` is the code for invalid parameters."""
         self._service = service
         self._invalid = invalid
         self._operations = operations
@@ -80,7 +80,7 @@ class RestService:
 
 @cache
 def _routes(service: str) -> list[_Route]:
-    """Return all operations of a service, at its first request: reading a model takes up to half a second."""
+    """Return the routes of all operations of a service. Cached, because reading a model takes up to half a second."""
     model = botocore.session.get_session().get_service_model(service)
     return [_route(model.operation_model(name)) for name in model.operation_names]
 

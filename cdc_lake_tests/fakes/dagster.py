@@ -17,7 +17,7 @@ def evaluate(check: dg.AssetChecksDefinition, **resources: object) -> dg.AssetCh
     return found
 
 
-def bound(**resources: object) -> dict[str, dg.ResourceDefinition]:
-    """Return resource definitions that yield the given fakes themselves, and the resources of each run."""
-    fakes = {name: dg.ResourceDefinition.hardcoded_resource(each) for name, each in resources.items()}
-    return {**fakes, **parallel_tables.RESOURCES}
+def fake_resources(**fakes: object) -> dict[str, dg.ResourceDefinition]:
+    """Return definitions of these fakes, without copies, and of the resource `table_threads`, which assets require."""
+    definitions = {name: dg.ResourceDefinition.hardcoded_resource(each) for name, each in fakes.items()}
+    return {**definitions, **parallel_tables.RESOURCES}

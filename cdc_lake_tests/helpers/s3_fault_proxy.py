@@ -47,7 +47,10 @@ class LoseAnswer:
 
 @dataclass(frozen=True)
 class HalfAnswer:
-    """The server executes the request, and the connection is closed in the middle of the answer's body."""
+    """The server executes the request, and the connection is closed in the middle of the answer's body.
+
+    An answer without a body is lost, as with LoseAnswer.
+    """
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,10 @@ class CutOff:
 
 @dataclass(frozen=True)
 class Hang:
-    """The request is neither forwarded nor answered, until the client gives up."""
+    """The request is not forwarded or answered, so that the client times out.
+
+    The connection stays open until the proxy stops.
+    """
 
 
 Fault = Refuse | LoseAnswer | HalfAnswer | CutOff | Hang
@@ -70,15 +76,16 @@ EXPIRED_TOKEN = Refuse(400, "ExpiredToken")
 
 @dataclass
 class FaultProxy:
-    """The proxy; `rule` may be set at any time. `met` are the requests that met a fault, in order.
+    """The proxy at `endpoint` in front of the server at `target`; both are URLs. `rule` may be set at any time.
 
-    `answered` counts the server's answers by method, path and status.
+    `injected` contains the requests that got a fault, in order. `answered` counts the server's answers by method, path
+    and status. `stopped` ends the requests that hang.
     """
 
     target: str
     rule: Rule = lambda _: None
     endpoint: str = ""
-    met: list[tuple[Request, Fault]] = field(default_factory=list)
+    injected: list[tuple[Request, Fault]] = field(default_factory=list)
     answered: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     stopped: threading.Event = field(default_factory=threading.Event)
     _seen: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -91,7 +98,7 @@ class FaultProxy:
             request = Request(method, path, self._seen[method, path])
             fault = self.rule(request)
             if fault is not None:
-                self.met.append((request, fault))
+                self.injected.append((request, fault))
             return fault
 
     def count_answer(self, method: str, path: str, status: int) -> None:
@@ -170,7 +177,7 @@ def _handler(proxy: FaultProxy) -> type[BaseHTTPRequestHandler]:
             length = str(len(content))
             for name, value in headers:
                 if name.lower() == "content-length":
-                    length = value  # a HEAD has no body; HalfAnswer sends half of it
+                    length = value  # not len(content): a HEAD's answer has no body, and HalfAnswer sends half of one
                 elif name.lower() not in _HOP_BY_HOP:
                     self.send_header(name, value)
             self.send_header("Content-Length", length)

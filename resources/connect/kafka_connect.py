@@ -10,7 +10,7 @@ import dagster as dg
 from pydantic import Field
 
 from resources.connect.connector_interface import FAILED, ConnectorStatus, PutOutcome
-from resources.connect.rest_client import Rest
+from resources.connect.rest_client import ConnectRestClient
 from resources.connect.rest_responses import OffsetsResponse, Plugin, StatusResponse, ValidationResponse
 from resources.errors import ConnectorFailed, ConnectorMissing
 from resources.waiting import until
@@ -51,11 +51,11 @@ class KafkaConnect(dg.ConfigurableResource):  # type: ignore[type-arg]
     )
 
     @property
-    def _rest(self) -> Rest:
+    def _rest(self) -> ConnectRestClient:
         # Outside of Dagster, EnvVars are not resolved.
         password = self.password.get_value() if isinstance(self.password, dg.EnvVar) else self.password
         login = (self.user, password or "") if self.user else None
-        return Rest(self.url.rstrip("/"), self.timeout_seconds, self.rebalance_seconds, self.hint, login)
+        return ConnectRestClient(self.url.rstrip("/"), self.timeout_seconds, self.rebalance_seconds, self.hint, login)
 
     def get(self, name: str) -> dict[str, str] | None:
         """Return the connector's configuration as it was put, None if there is no connector of that name."""

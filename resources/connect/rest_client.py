@@ -17,8 +17,12 @@ UNREACHABLE_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
-class Rest:
-    """Sends requests to one worker of a Connect cluster, which forwards them to the leader."""
+class ConnectRestClient:
+    """Sends requests to one worker of a Connect cluster. The worker forwards them to the leader.
+
+    A request is repeated for up to `rebalance_seconds` while the workers start or rebalance. Every method can raise
+    Unreachable, AccessRefused and ConnectRequestFailed, with `hint` as the advice.
+    """
 
     url: str
     timeout_seconds: float
@@ -33,13 +37,16 @@ class Rest:
         return None if answer.status_code == HTTPStatus.NOT_FOUND else dict(answer.json())
 
     def put_config(self, name: str, config: Mapping[str, str]) -> None:
-        """Create or update a connector."""
+        """Create or update a connector. Raises ConnectorConfigInvalid if the plugin rejects the configuration."""
         answer = self._request("PUT", f"{_path(name)}/config", HTTPStatus.BAD_REQUEST, body=config)
         if answer.status_code == HTTPStatus.BAD_REQUEST:
             raise _rejected(name, answer)
 
     def create_stopped(self, name: str, config: Mapping[str, str]) -> None:
-        """Create a stopped connector (KIP-980); one that already exists is not an error."""
+        """Create a stopped connector (KIP-980); one that already exists is not an error.
+
+        Raises ConnectorConfigInvalid if the plugin rejects the configuration.
+        """
         body = {"name": name, "config": dict(config), "initial_state": "STOPPED"}
         answer = self._request("POST", "/connectors", HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, body=body)
         if answer.status_code == HTTPStatus.BAD_REQUEST:
@@ -75,7 +82,7 @@ class Rest:
         self._request("PUT", f"{_path(name)}/resume")
 
     def restart_failed(self, name: str) -> None:
-        """Restart a connector and its tasks that are FAILED."""
+        """Restart the connector if it is FAILED, and its tasks that are FAILED; the others continue to run."""
         self._request("POST", f"{_path(name)}/restart?includeTasks=true&onlyFailed=true")
 
     def delete(self, name: str) -> None:

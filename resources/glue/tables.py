@@ -66,7 +66,10 @@ class TableDefinition:
             if not name:
                 raise ValueError(f"Cannot define table {self.full_name!r}: the name of the {what} is empty. Set it.")
             if name != name.lower():
-                raise ValueError(f"Cannot define {name!r}: Glue stores names in lower case. Use {name.lower()!r}.")
+                raise ValueError(
+                    f"Cannot define table {self.full_name!r}: the name of the {what} has upper-case letters, and Glue "
+                    f"stores names in lower case. Use {name.lower()!r}."
+                )
         names = [each.name.lower() for each in (*self.columns, *self.partition_keys)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:

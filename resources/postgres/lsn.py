@@ -15,7 +15,10 @@ def to_int(text: str) -> int:
     """
     match = _LSN.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is not an LSN; PostgreSQL writes one as two hexadecimal numbers: 16/B374D848")
+        raise ValueError(
+            f"Cannot parse {text!r} as an LSN: it is not two hexadecimal numbers with a slash between them, such as "
+            "16/B374D848."
+        )
     return (int(match[1], 16) << 32) | int(match[2], 16)
 
 
@@ -26,5 +29,5 @@ def to_text(position: int) -> str:
         ValueError: the position is negative or has more than 64 bits.
     """
     if not 0 <= position < 1 << 64:
-        raise ValueError(f"{position} is not an LSN: an LSN is an unsigned 64-bit number")
+        raise ValueError(f"Cannot write {position} as an LSN: it is not an unsigned 64-bit number.")
     return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"

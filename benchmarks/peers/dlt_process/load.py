@@ -1,8 +1,8 @@
 """dlt's program: copy new and changed rows of one PostgreSQL table into a Delta table on S3, by a cursor column.
 
-It runs with dlt's own packages (environment.py) and imports nothing of cdc-lake. DLT_SETTINGS is a JSON object: the
-database's URL, table, key and cursor, the bucket's URL, the S3 settings, and dlt's working folder. It prints the number
-of rows of the Delta table and the sum of a column as JSON.
+It runs with dlt's own packages (environment.py) and imports nothing of cdc-lake. DLT_SETTINGS is a JSON object with
+the fields database (URL), schema, table, key, cursor, sum (the summed column), bucket (URL), delta (S3 settings) and
+folder (dlt's working folder). It prints the number of rows of the Delta table and the sum of a column as JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dlt.sources.sql_database import sql_table
 
 
 def load(settings: dict[str, Any]) -> None:
-    """Run dlt's pipeline once; its state in the working folder and in the bucket says where to continue."""
+    """Run dlt's pipeline once. It continues at the cursor value that is stored in the working folder and the bucket."""
     rows = sql_table(
         credentials=settings["database"],
         schema=settings["schema"],
@@ -39,13 +39,13 @@ def load(settings: dict[str, Any]) -> None:
 
 
 def totals(settings: dict[str, Any]) -> dict[str, int]:
-    """Return the number of rows and the sum of a column."""
+    """Return the number of rows of the Delta table, and the sum of the column `settings["sum"]`."""
     table = DeltaTable(f"{settings['bucket']}/dlt/{settings['table']}", storage_options=settings["delta"])
     values = table.to_pyarrow_table(columns=[settings["sum"]])[settings["sum"]].to_pylist()
     return {"rows": len(values), "sum": sum(values)}
 
 
 if __name__ == "__main__":
-    found = json.loads(os.environ["DLT_SETTINGS"])
-    load(found)
-    json.dump(totals(found), sys.stdout)
+    dlt_settings = json.loads(os.environ["DLT_SETTINGS"])
+    load(dlt_settings)
+    json.dump(totals(dlt_settings), sys.stdout)

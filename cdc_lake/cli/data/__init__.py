@@ -1,1 +1,1 @@
-"""Commands that show records, raw objects, dead letters and query results."""
+"""Commands that show topics, raw objects, lake tables and query results, and that show and repair dead letters."""

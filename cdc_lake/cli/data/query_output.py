@@ -57,9 +57,8 @@ def csv_lines(result: QueryResult) -> list[str]:
 def json_text(result: QueryResult) -> str:
     """Return the rows as a JSON array with one object per line.
 
-    Decimals are numbers with all their digits; dates and times are strings in ISO 8601.
-
-    Control characters are escaped.
+    Decimals are numbers with all their digits. Dates and times are strings in ISO 8601, binary values are hexadecimal
+    strings, and a float that is not finite is the string "nan", "inf" or "-inf". Control characters are escaped.
 
     Raises:
         ContractError: two columns have the same name.

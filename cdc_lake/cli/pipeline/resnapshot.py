@@ -52,5 +52,5 @@ def resnapshot(
         poll_seconds=resources["deployment"].poll_seconds,
     )
     resnapshots = repolling.repoll if flow.polled else steps.resnapshot
-    for line in resnapshots(flow, systems, reason if found is None else "; ".join(found.faults)):
+    for line in resnapshots(flow, systems, "; ".join([*(found.faults if found else ()), reason])):
         typer.echo(printable(line))

@@ -98,7 +98,8 @@ def await_store_clock(
 ) -> None:
     """Wait until an object that is put now is, by the store's clock, not older than the table's newest instant.
 
-    `put` puts the object `key` each time, whose time is then listed. Raises TableAheadError after `seconds`.
+    `put` writes the object `key`. It is called until the object's `Last-Modified` time is late enough. Raises
+    TableAheadError if it is still too early after `seconds`.
     """
     instant = newest(store, table_prefix)
     until = None if instant is None else time_of(instant)
@@ -108,9 +109,10 @@ def await_store_clock(
         modified = next(store.scan(key)).modified
         if instant is not None and until is not None and modified < until:
             raise TableAheadError(
-                f"Cannot commit to the Hudi table at {table_prefix}: by the store's clock it is "
-                f"{modified:%Y-%m-%d %H:%M:%S} UTC (the time of {key}), but by this machine's clock the commit began "
-                f"at {instant}. Readers compare both. Nothing was committed. Set the clocks, then run this again."
+                f"Cannot commit to the Hudi table at {table_prefix}: the store's clock ({modified:%Y-%m-%d %H:%M:%S} "
+                f"UTC, from {key}) is behind the table's newest instant {instant} ({until:%Y-%m-%d %H:%M:%S} UTC), so "
+                "that readers would miss the commit's changes. Nothing was committed. Synchronize the clocks of this "
+                "machine and of the store, then run this again."
             )
 
     behind = retry_if_exception_type(TableAheadError)

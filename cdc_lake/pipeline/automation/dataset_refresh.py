@@ -3,10 +3,13 @@
 The metadata of each dataset and dashboard contains the lake commits that it was built over. If a table has a newer
 commit, one run rebuilds all of them; commits during that run are left to the next run.
 
-QuickSight limits the number of ingestions a day. A run that is too soon after the last ingestion postpones it: it
-stores the time from which a dashboard's rows may be read (`PENDING_SINCE`). This sensor launches a run at that time;
-otherwise the rows would wait for the next change. For the same reason it launches a run that deletes the replaced
-builds of a refined table when nobody can be reading them any more.
+QuickSight limits the number of ingestions a day. A run that is too soon after the last ingestion postpones the next
+one: it stores the time from which the ingestion may run (`INGESTION_ALLOWED_AT`). This sensor launches a run at that
+time; otherwise the rows would wait for the next change.
+
+The sensor also launches a run that deletes the replaced builds of a refined table once their retention has ended
+(RETENTION_SECONDS in cdc_lake/pipeline/assets/refined_table.py), because otherwise they would remain until the next
+change.
 """
 
 import time
@@ -26,11 +29,11 @@ from cdc_lake.pipeline.checks import upstream_checks
 from cdc_lake.pipeline.flow import Flow
 from resources.object_store import ObjectStore
 
-PENDING_SINCE = "due"
-"""The field of a dashboard's stored state: the time from which its rows may be read, in seconds since 1970."""
+INGESTION_ALLOWED_AT = "due"
+"""The field of a dashboard's stored state: the earliest time of its postponed ingestion, in seconds since 1970."""
 COMMITS = "lake_commits"
 """The metadata entry of a dataset or dashboard that contains the lake commits it was built over."""
-_EVERY_SECONDS = 15
+_MIN_INTERVAL_SECONDS = 15
 
 
 def build(
@@ -38,19 +41,19 @@ def build(
     jobs: Jobs,
     dataset_checks: Sequence[dg.AssetCheckKey],
     dashboard_checks: Sequence[dg.AssetCheckKey],
-    seconds: int,
+    interval_seconds: int,
 ) -> dg.SensorDefinition:
     """Return the sensor of a pipeline's datasets and dashboards.
 
     It does not build the datasets while one of `dataset_checks` fails, nor the dashboards while one of
-    `dashboard_checks` fails.
+    `dashboard_checks` fails. It runs every `interval_seconds`, but not more often than every 15 s.
     """
     datasets = {flow.key("dataset", dataset.name) for dataset in flow.spec.datasets}
 
     @dg.sensor(
         name=f"{flow.name}_refresh",
         job=jobs.definitions[jobs.refresh.name],
-        minimum_interval_seconds=max(_EVERY_SECONDS, seconds),
+        minimum_interval_seconds=max(_MIN_INTERVAL_SECONDS, interval_seconds),
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Rebuilds datasets and dashboards after lake commits, deletes replaced builds of refined tables, "
         "and runs QuickSight ingestions that were postponed.",
@@ -71,7 +74,7 @@ def build(
         part, position = jobs.refresh, f"refresh:{table_progress.commits_digest(commits)}"
         if not stale:
             part = jobs.refresh.only(*(flow.key("dashboard", name) for name in pending))
-            position = "read:" + ",".join(f"{name}@{since:.0f}" for name, since in pending.items())
+            position = "read:" + ",".join(f"{name}@{allowed_at:.0f}" for name, allowed_at in pending.items())
         faults = upstream_checks.failures(context.instance, dataset_checks, bucket, flow.name)
         blocked = [] if faults else upstream_checks.failures(context.instance, dashboard_checks, bucket, flow.name)
         if blocked and datasets.intersection(stale):
@@ -87,12 +90,13 @@ def build(
 
 def _pending(flow: Flow, bucket: Bucket) -> dict[str, float]:
     """Return the dashboards whose postponed ingestion may run now, each with the time from which it may run."""
-    names = sorted(PurePath(file).stem for file in flow.spec.dashboards)
-    stored = {
-        name: stage_state.read(bucket, object_names.stage_state_key(flow.name, "dashboard", name)).get(PENDING_SINCE)
-        for name in names
-    }
-    return {name: float(since) for name, since in stored.items() if since is not None and float(since) <= time.time()}
+    now, found = time.time(), {}
+    for name in sorted(PurePath(file).stem for file in flow.spec.dashboards):
+        state = stage_state.read(bucket, object_names.stage_state_key(flow.name, "dashboard", name))
+        allowed_at = state.get(INGESTION_ALLOWED_AT)
+        if allowed_at is not None and float(allowed_at) <= now:
+            found[name] = float(allowed_at)
+    return found
 
 
 def _expired(flow: Flow, bucket: Bucket) -> dict[str, str]:

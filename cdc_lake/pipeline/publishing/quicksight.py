@@ -12,7 +12,7 @@ from pydantic import Field
 from cdc_lake.dashboard import DashboardError, Query
 from cdc_lake.dashboard.quicksight import row_checksum, templates
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.automation.dataset_refresh import PENDING_SINCE
+from cdc_lake.pipeline.automation.dataset_refresh import INGESTION_ALLOWED_AT
 from cdc_lake.pipeline.publishing.publisher import DeclaredDashboard, PublishedDashboard
 from resources.quicksight.ingestions import Ingestion
 from resources.quicksight.resource import SPICE, Put, QuickSight
@@ -96,7 +96,7 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
         now = time.time()
         if data_set.ingestion_id is None:
             if previous.get("rows") == rows:
-                return {name: value for name, value in previous.items() if name != PENDING_SINCE}, {}
+                return {name: value for name, value in previous.items() if name != INGESTION_ALLOWED_AT}, {}
             last = self.quicksight.last_ingestion(dashboard_id)
             last_at = max(float(previous.get("refreshed", 0)), last.created_at if last else 0)
             allowed_at = last_at + self.refresh_pause_seconds
@@ -104,7 +104,7 @@ class QuickSightDashboards(dg.ConfigurableResource):  # type: ignore[type-arg]
                 self.quicksight.refresh(dashboard_id, last.id)
             if now < allowed_at:
                 time_ = f"{datetime.fromtimestamp(allowed_at, UTC):%Y-%m-%d %H:%M:%S} UTC"
-                return {**previous, PENDING_SINCE: allowed_at}, {
+                return {**previous, INGESTION_ALLOWED_AT: allowed_at}, {
                     "refresh": f"postponed until {time_}: QuickSight allows {_REFRESHES_PER_DAY} ingestions a day"
                 }
         ingestion = self.quicksight.refresh(dashboard_id, data_set.ingestion_id)

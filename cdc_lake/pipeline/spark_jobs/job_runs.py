@@ -24,7 +24,7 @@ _COMPARISON_CHECK = "equals_source"
 
 
 def warm_spark(context: dg.AssetExecutionContext, table: TableFlow, spark: SparkJobs) -> None:
-    """Start Spark in parallel to the first stages of a run that is certain to run Spark jobs.
+    """Start Spark in parallel with the first stages of a run, if the run is certain to run Spark jobs.
 
     That is a run that was launched to poll or to land records, or that compares the table with the source.
     """
@@ -57,7 +57,7 @@ class JobRuns(SparkWrapper):
         return report
 
     def metadata(self) -> Metadata:
-        """Return metadata of the newest run of each job; empty if jobs run in this process."""
+        """Return metadata of the newest run of each job; empty if jobs run on this machine."""
         found: Metadata = {}
         for name, run in self._runs.items():
             found[f"{name}_run"] = dg.MetadataValue.text(f"{run.id}: {run.state}")

@@ -1,4 +1,4 @@
-"""A fake of Athena: SQLite runs its queries (sql.py), and the fake catalog records its views."""
+"""A fake of Athena: SQLite runs its queries (cdc_lake_tests/fakes/sql.py), and the fake catalog records its views."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FakeAthena(Athena):
 
     @property
     def sql(self) -> Sql:
-        """Return the lake's SQL server."""
+        """Return the SQLite database that holds the lake's tables and runs the queries."""
         return self._sql
 
     @property

@@ -107,13 +107,13 @@ def new_proxy(job_engines: Engines) -> Iterator[NewProxy]:
 @contextmanager
 def broken(proxy: FaultProxy, rule: Rule) -> Iterator[None]:
     """Apply a rule during the block; require that a request meets a fault and that the block ends within the bound."""
-    before, began = len(proxy.met), time.monotonic()
+    before, began = len(proxy.injected), time.monotonic()
     proxy.rule = rule
     try:
         yield
     finally:
         proxy.rule = lambda _: None
-    assert len(proxy.met) > before, "no request met the fault"
+    assert len(proxy.injected) > before, "no request met the fault"
     assert time.monotonic() - began < BOUND_SECONDS
 
 
@@ -141,7 +141,7 @@ def test_a_landing_completes_despite_a_passing_fault(new_proxy: NewProxy, name: 
             report = topic.land(topic.spec(records_per_object=20))
         assert (report.manifest, report.records, report.objects) == (1, 120, 6)
         assert sorted(topic.landed()) == sorted(topic.committed)
-        count_trials("requests to the store that were broken", len(proxy.met))
+        count_trials("requests to the store that were broken", len(proxy.injected))
     finally:
         topic.close()
 
@@ -177,7 +177,7 @@ def test_an_upsert_completes_despite_a_passing_fault(
         report = table.upsert()
     assert (report.manifests, report.commit.updates) == (1, 20)
     assert rows(table) == expected
-    count_trials("requests to the store that were broken", len(proxy.met))
+    count_trials("requests to the store that were broken", len(proxy.injected))
 
 
 # The faults begin at the data files, at the commit's own files, and after the commit.

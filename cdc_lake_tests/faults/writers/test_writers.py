@@ -122,7 +122,7 @@ def test_lost_answers_to_conditional_puts_are_no_conflicts(
     with fault_proxy(str(bench.resources["store"].endpoint_url)) as proxy:
         proxy.rule = lambda request: LoseAnswer() if (request.method, request.number) == ("PUT", 1) else None
         report = first.do(writer_actions.land_through, proxy.endpoint)
-    lost = {request.path for request, _ in proxy.met}
+    lost = {request.path for request, _ in proxy.injected}
     assert report["objects"] > 1
     assert len(lost) > report["objects"]  # the objects, and the manifest
     assert all(proxy.answered["PUT", path, 200] == 1 and proxy.answered["PUT", path, 412] >= 1 for path in lost)

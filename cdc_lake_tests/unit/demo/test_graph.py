@@ -10,14 +10,16 @@ import pytest
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.demo.graph import Graph
 from cdc_lake.pipeline import component
-from cdc_lake_tests.fakes.dagster import bound
+from cdc_lake_tests.fakes.dagster import fake_resources
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 
 @pytest.fixture
 def graph(shop: Shop) -> Iterator[Graph]:
     """The shop's asset graph."""
-    definitions = dg.Definitions.merge(component.build(shop.flow), dg.Definitions(resources=bound(**shop.resources)))
+    definitions = dg.Definitions.merge(
+        component.build(shop.flow), dg.Definitions(resources=fake_resources(**shop.resources))
+    )
     with dg.DagsterInstance.ephemeral() as instance:
         yield Graph("shop", definitions, instance)
 

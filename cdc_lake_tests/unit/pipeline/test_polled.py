@@ -28,7 +28,7 @@ from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.fakes.aws.athena import FakeAthena
 from cdc_lake_tests.fakes.aws.glue import FakeGlue
-from cdc_lake_tests.fakes.dagster import bound
+from cdc_lake_tests.fakes.dagster import fake_resources
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.fakes.shop.shop_pipeline import write_shop
 from cdc_lake_tests.fakes.source.connect import FakeConnect
@@ -167,7 +167,7 @@ def test_source_and_topic_are_materialised(polled: Polled, instance: dg.DagsterI
         if isinstance(each, dg.AssetChecksDefinition) and {key.asset_key for key in each.check_keys} <= keys
     ]
     checks = [each for each in checks if {key.name for key in each.check_keys} != {"watermark_fresh"}]
-    result = dg.materialize([*assets, *checks], instance=instance, resources=bound(**polled.resources))
+    result = dg.materialize([*assets, *checks], instance=instance, resources=fake_resources(**polled.resources))
     assert {each.check_name: each.passed for each in result.get_asset_check_evaluations()} == {
         "polled_column_indexed": True,
         "transactions_visible": True,
@@ -297,7 +297,7 @@ def tick(polled: Polled, instance: dg.DagsterInstance) -> dg.SensorResult | dg.S
     """Evaluate the poll sensor."""
     [sensor] = [each for each in component.build(polled.flow).sensors or () if each.name == "shop_poll"]
     assert isinstance(sensor, dg.SensorDefinition)
-    fakes = bound(postgres=polled.postgres, store=polled.store)
+    fakes = fake_resources(postgres=polled.postgres, store=polled.store)
     with dg.build_sensor_context(instance=instance, resources=fakes, sensor_name="shop_poll") as context:
         found = sensor(context)
     assert isinstance(found, dg.SensorResult | dg.SkipReason)

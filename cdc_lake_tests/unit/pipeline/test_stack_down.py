@@ -15,7 +15,7 @@ from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.flow import STAGES
 from cdc_lake.pipeline.loading import load
-from cdc_lake_tests.fakes.dagster import QUIET, bound, evaluate
+from cdc_lake_tests.fakes.dagster import QUIET, evaluate, fake_resources
 
 FLOW = load("northwind")
 CHECKS = {f"{each.check_key.asset_key.path[1]}:{each.check_key.name}": each for each in pipeline_checks.build(FLOW)}
@@ -91,7 +91,7 @@ def test_a_check_fails_with_advice(resources: Mapping[str, Any], name: str) -> N
 @pytest.mark.parametrize("name", SENSORS)
 def test_a_sensor_fails_with_advice(resources: Mapping[str, Any], name: str) -> None:
     sensor = SENSORS[name]
-    bound_resources = bound(**{each: resources[each] for each in sensor.required_resource_keys})
+    bound_resources = fake_resources(**{each: resources[each] for each in sensor.required_resource_keys})
     with (
         dg.DagsterInstance.ephemeral() as instance,
         dg.build_sensor_context(instance=instance, resources=bound_resources, sensor_name=name) as context,

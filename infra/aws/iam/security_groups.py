@@ -11,16 +11,16 @@ from constructs import Construct
 
 from infra.aws.sizes.sizes import Size
 
-POSTGRES = 5432
-KAFKA_IAM = 9098
-CODE_LOCATION = 4000
-WEBSERVER = 3000
-_EMR_SERVICE = 9443
-_EMR_PRIMARY = 8443
+POSTGRES_PORT = 5432
+KAFKA_IAM_PORT = 9098
+CODE_LOCATION_PORT = 4000
+WEBSERVER_PORT = 3000
+_EMR_SERVICE_PORT = 9443
+_EMR_NODE_PORT = 8443
 
 
 class SecurityGroups(Construct):
-    """One group for each component. No rule opens a port to IP addresses; each names another group."""
+    """One group for each component. Each inbound rule allows connections from a group, never from IP addresses."""
 
     def __init__(self, scope: Construct, id_: str, vpc: ec2.IVpc, size: Size) -> None:
         super().__init__(scope, id_)
@@ -41,36 +41,37 @@ class SecurityGroups(Construct):
         self._emr()
 
     def _source(self, size: Size) -> None:
-        self._allow(self.connect, self.postgres, POSTGRES, "Debezium reads the replication slot and the snapshot")
-        # Dagster's `source` asset creates publication, heartbeat table and triggers; its checks read slot and rows.
-        self._allow(self.dagster, self.postgres, POSTGRES, "source assets and checks of Dagster")
+        self._allow(self.connect, self.postgres, POSTGRES_PORT, "Debezium reads the replication slot and the snapshot")
+        # Dagster's `source` asset creates the publication, the heartbeat table and the triggers; its checks read the
+        # slot and rows.
+        self._allow(self.dagster, self.postgres, POSTGRES_PORT, "source assets and checks of Dagster")
         if size.database.read_by_spark:
-            self._allow(self.spark, self.postgres, POSTGRES, "cdc-lake verify compares rows in Spark")
+            self._allow(self.spark, self.postgres, POSTGRES_PORT, "cdc-lake verify compares rows in Spark")
 
     def _kafka(self) -> None:
         # A connector has this group and `connect`: MSK Connect reaches the cluster from within this group.
-        self._allow(self.kafka, self.kafka, KAFKA_IAM, "Connect workers, which are in this group too")
-        self._allow(self.spark, self.kafka, KAFKA_IAM, "landing reads topics")
-        self._allow(self.dagster, self.kafka, KAFKA_IAM, "topics, offsets and checks")
-        self._allow(self.access, self.kafka, KAFKA_IAM, "users, through a forwarded port")
+        self._allow(self.kafka, self.kafka, KAFKA_IAM_PORT, "Connect workers, which are in this group too")
+        self._allow(self.spark, self.kafka, KAFKA_IAM_PORT, "landing reads topics")
+        self._allow(self.dagster, self.kafka, KAFKA_IAM_PORT, "topics, offsets and checks")
+        self._allow(self.access, self.kafka, KAFKA_IAM_PORT, "users, through a forwarded port")
 
     def _dagster(self) -> None:
-        self._allow(self.dagster, self.dagster, CODE_LOCATION, "webserver and daemon call the code location")
-        self._allow(self.access, self.dagster, WEBSERVER, "users, through a forwarded port")
-        self._allow(self.dagster, self.dagster_storage, POSTGRES, "runs, events and cursors")
+        self._allow(self.dagster, self.dagster, CODE_LOCATION_PORT, "webserver and daemon call the code location")
+        self._allow(self.access, self.dagster, WEBSERVER_PORT, "users, through a forwarded port")
+        self._allow(self.dagster, self.dagster_storage, POSTGRES_PORT, "runs, events and cursors")
 
     def _emr(self) -> None:
         """Add the rules that EMR requires in private subnets. EMR checks them at each start and adds missing ones."""
-        self._allow(self.emr_primary, self.emr_service, _EMR_SERVICE, "EMR: the primary node calls the service")
+        self._allow(self.emr_primary, self.emr_service, _EMR_SERVICE_PORT, "EMR: the primary node calls the service")
         for nodes in (self.emr_primary, self.emr_core):
-            self._allow(self.emr_service, nodes, _EMR_PRIMARY, "EMR: the service calls the nodes")
-        self.emr_service.add_egress_rule(self.emr_primary, ec2.Port.tcp(_EMR_PRIMARY), "EMR")
-        self.emr_service.add_egress_rule(self.emr_core, ec2.Port.tcp(_EMR_PRIMARY), "EMR")
+            self._allow(self.emr_service, nodes, _EMR_NODE_PORT, "EMR: the service calls the nodes")
+        self.emr_service.add_egress_rule(self.emr_primary, ec2.Port.tcp(_EMR_NODE_PORT), "EMR")
+        self.emr_service.add_egress_rule(self.emr_core, ec2.Port.tcp(_EMR_NODE_PORT), "EMR")
         for group in (self.emr_primary, self.emr_core, self.emr_service, self.spark):
             Tags.of(group).add("for-use-with-amazon-emr-managed-policies", "true")
 
     def _group(self, name: str, description: str, *, answers_only: bool = False) -> ec2.SecurityGroup:
-        """Return a new group; with `answers_only`, it may not open connections."""
+        """Return a new group; with `answers_only`, it may only open connections that an outbound rule allows."""
         return ec2.SecurityGroup(
             self,
             name.title().replace("-", ""),

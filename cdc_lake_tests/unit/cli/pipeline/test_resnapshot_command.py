@@ -58,8 +58,8 @@ def test_resnapshot_without_confirmation_does_nothing(reasons: list[str]) -> Non
     assert reasons == []
 
 
-def test_recorded_faults_are_the_default_reason(reasons: list[str], commands: Shop) -> None:
+def test_recorded_faults_precede_the_given_reason(reasons: list[str], commands: Shop) -> None:
     epochs = Epochs(commands.bucket, "shop")
     epochs.mark_broken(0, Break(faults=("the slot is gone", "a heartbeat is missing"), found_at=datetime.now(UTC)))
-    assert run("shop", answer="y\n").exit_code == 0
-    assert reasons == ["the slot is gone; a heartbeat is missing"]
+    assert run("shop", "--reason", "we moved", answer="y\n").exit_code == 0
+    assert reasons == ["the slot is gone; a heartbeat is missing; we moved"]

@@ -15,7 +15,7 @@ from cdc_lake.pipeline.assets import dashboard
 from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
 from cdc_lake.pipeline.publishing.html_pages import Pages
 from cdc_lake_tests.fakes.aws.athena import FakeAthena
-from cdc_lake_tests.fakes.dagster import QUIET, bound
+from cdc_lake_tests.fakes.dagster import QUIET, fake_resources
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.unit.pipeline.sales_dashboard import SALES
 from resources.deployment import Deployment
@@ -41,7 +41,7 @@ def materialise(shop: Shop, athena: FakeAthena, tmp_path: Path) -> Materialise:
     def run_once() -> dict[str, Any]:
         # A new Dagster instance each time: the asset finds changes without Dagster's history.
         with dg.DagsterInstance.ephemeral() as instance:
-            resources = bound(athena=athena, dashboards=Pages(deployment=deployment), store=shop.store)
+            resources = fake_resources(athena=athena, dashboards=Pages(deployment=deployment), store=shop.store)
             result = dg.materialize([asset], instance=instance, resources=resources, run_config=QUIET)
             [event] = result.get_asset_materialization_events()
             return {name: value.value for name, value in event.materialization.metadata.items()}

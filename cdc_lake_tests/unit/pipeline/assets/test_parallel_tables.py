@@ -19,7 +19,7 @@ from cdc_lake.jobs.landing import land as landing
 from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.assets import raw
-from cdc_lake_tests.fakes.dagster import QUIET, bound
+from cdc_lake_tests.fakes.dagster import QUIET, fake_resources
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 WAIT_SECONDS = 20
@@ -63,7 +63,7 @@ def land_job(shop: Shop) -> dg.JobDefinition:
     """Return the job that lands and applies all tables."""
     built = component.build(shop.flow)
     definitions = dg.Definitions.merge(
-        built, dg.Definitions(resources=bound(**shop.resources), executor=dg.in_process_executor)
+        built, dg.Definitions(resources=fake_resources(**shop.resources), executor=dg.in_process_executor)
     )
     return definitions.resolve_job_def("shop_land")
 

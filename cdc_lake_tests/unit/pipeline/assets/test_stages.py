@@ -14,7 +14,7 @@ from cdc_lake.pipeline import component
 from cdc_lake.pipeline.assets import topic
 from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
 from cdc_lake.pipeline.checks import topic as topic_checks
-from cdc_lake_tests.fakes.dagster import QUIET, bound, evaluate
+from cdc_lake_tests.fakes.dagster import QUIET, evaluate, fake_resources
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.postgres.table_columns import ColumnInfo
 
@@ -30,7 +30,7 @@ class Runner:
             assets=built.assets,
             asset_checks=built.asset_checks,
             jobs=built.jobs,
-            resources=bound(**shop.resources),
+            resources=fake_resources(**shop.resources),
             executor=dg.in_process_executor,
         )
         self.job = definitions.resolve_job_def

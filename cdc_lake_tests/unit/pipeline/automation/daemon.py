@@ -11,7 +11,7 @@ from dagster._core.test_utils import create_run_for_test
 
 from cdc_lake.contract.table import timeline
 from cdc_lake.pipeline import component
-from cdc_lake_tests.fakes.dagster import bound
+from cdc_lake_tests.fakes.dagster import fake_resources
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 
@@ -52,7 +52,7 @@ class Daemon:
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
         """Evaluate the sensor once."""
-        fakes = bound(**{name: value for name, value in self.shop.resources.items() if name != "spark"})
+        fakes = fake_resources(**{name: value for name, value in self.shop.resources.items() if name != "spark"})
         required = {name: fakes[name] for name in self.sensor.required_resource_keys}
         with dg.build_sensor_context(
             instance=self.instance, cursor=self.cursor, resources=required, sensor_name=self.sensor.name

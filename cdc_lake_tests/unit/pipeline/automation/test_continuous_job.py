@@ -13,7 +13,7 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.pipeline.loading import MODE_VARIABLE, load
-from cdc_lake_tests.fakes.dagster import QUIET, bound
+from cdc_lake_tests.fakes.dagster import QUIET, fake_resources
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
 from cdc_lake_tests.unit.pipeline.assets.test_stages import Runner
@@ -73,7 +73,10 @@ def test_the_job_runs_the_loops_and_reports_to_its_instance(endless: Shop, monke
     monkeypatch.setattr(continuous, "systems", lambda *given: nullcontext(given[-1]))
     built = component.build(endless.flow)
     definitions = dg.Definitions(
-        jobs=built.jobs, assets=built.assets, asset_checks=built.asset_checks, resources=bound(**endless.resources)
+        jobs=built.jobs,
+        assets=built.assets,
+        asset_checks=built.asset_checks,
+        resources=fake_resources(**endless.resources),
     )
     with dg.DagsterInstance.ephemeral() as instance:
         result = definitions.resolve_job_def("shop_run").execute_in_process(instance=instance, run_config=QUIET)

@@ -15,7 +15,7 @@ from cdc_lake.pipeline import component
 from cdc_lake.pipeline.assets import table_services
 from cdc_lake.pipeline.automation import maintenance_schedules
 from cdc_lake.pipeline.loading import load
-from cdc_lake_tests.fakes.dagster import QUIET, bound
+from cdc_lake_tests.fakes.dagster import QUIET, fake_resources
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
@@ -31,7 +31,7 @@ def materialisation(
         jobs=built.jobs,
         assets=built.assets,
         asset_checks=built.asset_checks,
-        resources=bound(**{**shop.resources, "spark": FakeSpark(sparks)}),
+        resources=fake_resources(**{**shop.resources, "spark": FakeSpark(sparks)}),
     )
     with dg.DagsterInstance.ephemeral() as instance:
         run = definitions.resolve_job_def(job).execute_in_process(instance=instance, run_config=QUIET)
@@ -52,7 +52,9 @@ def scheduled(built: dg.Definitions) -> dict[str, dg.ScheduleDefinition]:
 def test_a_schedule_starts_no_run_before_a_table_is_materialised(shop: Shop, tmp_path: Path) -> None:
     write_shop(tmp_path / "hard", HARD)
     flow = load("shop", tmp_path / "hard")
-    definitions = dg.Definitions.merge(component.build(flow), dg.Definitions(resources=bound(**shop.resources)))
+    definitions = dg.Definitions.merge(
+        component.build(flow), dg.Definitions(resources=fake_resources(**shop.resources))
+    )
     # The repository rejects two definitions of one job.
     schedule = definitions.get_repository_def().get_schedule_def("shop_purge_daily")
     with (

@@ -10,7 +10,7 @@ import pytest
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.loading import load, names
-from cdc_lake_tests.fakes.dagster import bound
+from cdc_lake_tests.fakes.dagster import fake_resources
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.source.connect import FakeConnect
 from cdc_lake_tests.fakes.source.kafka import FakeKafka
@@ -44,13 +44,13 @@ def test_nothing_is_started_before_the_first_materialisation(
         "connect": FakeConnect(),
     }
     definitions = dg.Definitions.merge(
-        component.build(load(pipeline)), dg.Definitions(resources=bound(**resources))
+        component.build(load(pipeline)), dg.Definitions(resources=fake_resources(**resources))
     ).get_repository_def()
     assert definitions.sensor_defs
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         for sensor in definitions.sensor_defs:
             assert sensor.default_status == dg.DefaultSensorStatus.RUNNING
-            needed = bound(**{name: resources[name] for name in sensor.required_resource_keys})
+            needed = fake_resources(**{name: resources[name] for name in sensor.required_resource_keys})
             with dg.build_sensor_context(instance, resources=needed, sensor_name=sensor.name) as context:
                 tick = sensor.evaluate_tick(context)
             assert (tick.run_requests, tick.asset_events) == ([], []), sensor.name

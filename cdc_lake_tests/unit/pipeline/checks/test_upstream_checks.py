@@ -13,7 +13,7 @@ from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.upstream_checks import upstream_of
-from cdc_lake_tests.fakes.dagster import QUIET, bound
+from cdc_lake_tests.fakes.dagster import QUIET, fake_resources
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
@@ -32,7 +32,10 @@ class Runs:
     def __init__(self, shop: Shop, instance: dg.DagsterInstance) -> None:
         built = component.build(shop.flow)
         self._definitions = dg.Definitions(
-            assets=built.assets, asset_checks=built.asset_checks, jobs=built.jobs, resources=bound(**shop.resources)
+            assets=built.assets,
+            asset_checks=built.asset_checks,
+            jobs=built.jobs,
+            resources=fake_resources(**shop.resources),
         )
         self._shop, self._instance = shop, instance
 

@@ -27,7 +27,7 @@ from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations.reset import reset
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake.pipeline.spec.landing import LandingSpec
-from cdc_lake_tests.fakes.dagster import bound
+from cdc_lake_tests.fakes.dagster import fake_resources
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import HEARTBEATS
 from cdc_lake_tests.fakes.steps import CutOff, Steps
@@ -270,7 +270,9 @@ def test_a_reset_during_a_landing_is_refused_and_succeeds_after_it(full: Shop, m
     stage = raw.build(full.orders)
     resources = {"postgres": full.postgres, "kafka": full.kafka, "store": full.store, "spark": full.spark}
     with dg.DagsterInstance.ephemeral() as instance:
-        assert dg.materialize([stage], instance=instance, resources=bound(**resources), selection=[stage]).success
+        assert dg.materialize(
+            [stage], instance=instance, resources=fake_resources(**resources), selection=[stage]
+        ).success
     assert refused == [[]]
     assert any(manifest.number == 2 for manifest in table_progress.manifests(full.bucket, full.orders))
     run(full)
@@ -325,7 +327,7 @@ def test_a_landing_that_begins_during_a_reset_reads_the_topic_after_it(
     resources = {"postgres": full.postgres, "kafka": full.kafka, "store": full.store, "spark": full.spark}
     with dg.DagsterInstance.ephemeral() as instance:
         done = dg.materialize(
-            [stage], instance=instance, resources=bound(**resources), selection=[stage], raise_on_error=False
+            [stage], instance=instance, resources=fake_resources(**resources), selection=[stage], raise_on_error=False
         )
     [failure] = [event.step_failure_data.error for event in done.all_events if event.is_step_failure]
     assert failure is not None

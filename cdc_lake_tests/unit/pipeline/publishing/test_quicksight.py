@@ -21,7 +21,7 @@ from cdc_lake.pipeline.operations.reset import reset
 from cdc_lake.pipeline.publishing.quicksight import QuickSightDashboards
 from cdc_lake_tests.aws_api.quicksight.in_memory import OWNER, SESSION, Served, served
 from cdc_lake_tests.aws_api.quicksight.objects import ACCOUNT
-from cdc_lake_tests.fakes.dagster import QUIET, bound
+from cdc_lake_tests.fakes.dagster import QUIET, fake_resources
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock
 from cdc_lake_tests.unit.pipeline.sales_dashboard import SALES
@@ -97,7 +97,7 @@ def materialise(shop: Shop, aws: Served) -> Materialise:
         quicksight_resource._session = SESSION
         dashboards = QuickSightDashboards(quicksight=quicksight_resource, refresh_pause_seconds=pause)
         with dg.DagsterInstance.ephemeral() as instance:
-            resources = bound(athena=athena, dashboards=dashboards, store=shop.store)
+            resources = fake_resources(athena=athena, dashboards=dashboards, store=shop.store)
             result = dg.materialize([asset], instance=instance, resources=resources, run_config=QUIET)
             [event] = result.get_asset_materialization_events()
             return {name: value.value for name, value in event.materialization.metadata.items()}
@@ -160,7 +160,7 @@ def test_waiting_rows_launch_a_refresh_after_the_pause(
     commits = dg.MetadataValue.json(table_progress.lake_commits(shop.bucket, flow))
 
     def evaluate_refresh() -> dg.SensorResult | dg.SkipReason:
-        resources = bound(store=shop.store)
+        resources = fake_resources(store=shop.store)
         with (
             dg.DagsterInstance.ephemeral() as instance,
             dg.build_sensor_context(instance=instance, resources=resources, sensor_name="refresh") as context,

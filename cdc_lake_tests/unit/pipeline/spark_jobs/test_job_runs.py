@@ -10,7 +10,7 @@ import pytest
 
 from cdc_lake.pipeline.assets import dataset, lake, raw
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
-from cdc_lake_tests.fakes.dagster import QUIET, bound
+from cdc_lake_tests.fakes.dagster import QUIET, fake_resources
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.athena import Athena
@@ -83,7 +83,7 @@ def materialised(shop: Shop, **changes: object) -> dict[str, dict[str, Any]]:
     """Materialise raw, lake and a dataset of the orders; return their metadata by stage."""
     assets = [raw.build(shop.orders), lake.build(shop.orders), dataset.build(shop.flow, shop.flow.spec.datasets[0])]
     with dg.DagsterInstance.ephemeral() as instance:
-        resources = bound(**{**shop.resources, **changes})
+        resources = fake_resources(**{**shop.resources, **changes})
         found = dg.materialize(assets, instance=instance, resources=resources, run_config=QUIET)
         return {
             event.asset_key.path[1]: dict(event.materialization.metadata)

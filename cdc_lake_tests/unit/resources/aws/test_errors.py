@@ -52,7 +52,7 @@ SETTINGS = ConnectSettings(
     log_group="/logs",
 )
 ELSEWHERE = {EmrSteps, EmrServerlessSpark}
-"""Tested in test_emr.py, because they upload files before the first call."""
+"""Tested in cdc_lake_tests/unit/resources/spark/test_emr.py, because they upload files before the first call."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ CASES: dict[type[AwsResource], Case] = {
     Sqs: Case({"queue_url": QUEUE}, lambda resource: resource.receive(), QUEUE),
     Sts: Case({}, lambda resource: resource.identity(), "get-caller-identity"),
 }
-each = pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
+for_each_resource = pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
 
 
 @contextmanager
@@ -101,13 +101,13 @@ def refusing(code: str, status: int = 400) -> Iterator[tuple[str, list[str]]]:
         methods.append(environ["REQUEST_METHOD"])
         environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         scope = environ.get("HTTP_AUTHORIZATION", "")
-        inner = f"<Code>{code}</Code><Message>said AWS</Message>"
+        inner = f"<Code>{code}</Code><Message>message of AWS</Message>"
         if "/s3/" in scope:
             body = f"<Error>{inner}</Error>"
         elif "/sts/" in scope:
             body = f"<ErrorResponse><Error>{inner}</Error></ErrorResponse>"
         else:
-            body = json.dumps({"__type": code, "message": "said AWS"})
+            body = json.dumps({"__type": code, "message": "message of AWS"})
         sent = body.encode() if environ["REQUEST_METHOD"] != "HEAD" else b""
         start_response(f"{status} Refused", [("x-amzn-ErrorType", code), ("Content-Length", str(len(sent)))])
         return [sent]
@@ -131,35 +131,33 @@ def concrete_subclasses(kind: type[Any]) -> set[type[Any]]:
 
 
 def test_every_aws_resource_is_tested() -> None:
-    for module in pkgutil.iter_modules(resources.__path__):
-        importlib.import_module(f"resources.{module.name}")
+    for module in pkgutil.walk_packages(resources.__path__, "resources."):
+        importlib.import_module(module.name)
     assert concrete_subclasses(AwsResource) - {AwsResource} == CASES.keys() | ELSEWHERE
 
 
-@each
+@for_each_resource
 @pytest.mark.parametrize(
-    ("code", "raised", "advice"),
+    ("code", "advice"),
     [
-        ("ExpiredTokenException", AccessRefused, "The credentials have expired. Get new ones"),
-        ("ExpiredToken", AccessRefused, "The credentials have expired. Get new ones"),
-        ("AccessDeniedException", AccessRefused, "infra/aws"),
-        ("AccessDenied", AccessRefused, "their permissions"),
-        ("UnrecognizedClientException", AccessRefused, "Check the credentials"),
+        ("ExpiredTokenException", "The credentials have expired. Get new ones"),
+        ("ExpiredToken", "The credentials have expired. Get new ones"),
+        ("AccessDeniedException", "infra/aws"),
+        ("AccessDenied", "their permissions"),
+        ("UnrecognizedClientException", "Check the credentials"),
     ],
 )
-def test_refused_access_is_reported_without_a_retry(
-    kind: type[AwsResource], code: str, raised: type[Exception], advice: str
-) -> None:
-    with refusing(code) as (url, methods), pytest.raises(raised) as caught:
+def test_refused_access_is_reported_without_a_retry(kind: type[AwsResource], code: str, advice: str) -> None:
+    with refusing(code) as (url, methods), pytest.raises(AccessRefused) as caught:
         CASES[kind].call(resource_at(kind, url, attempts=3))
     message = str(caught.value)
     assert CASES[kind].object_name in message
-    assert f"{url} returned {code}: said AWS" in message
+    assert f"{url} returned {code}: message of AWS" in message
     assert advice in message
     assert len(methods) == 1, "refused access is not retried"
 
 
-@each
+@for_each_resource
 def test_throttling_is_retried_up_to_the_number_of_attempts(
     kind: type[AwsResource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +168,7 @@ def test_throttling_is_retried_up_to_the_number_of_attempts(
         CASES[kind].call(resource_at(kind, url, attempts=4))
     message = str(caught.value)
     assert CASES[kind].object_name in message
-    assert f"{code}: said AWS" in message
+    assert f"{code}: message of AWS" in message
     assert "AWS throttled all 4 attempts. Run this again later, or raise the resource's `attempts`." in message
     assert len(methods) == 4
     assert len(waits) == 3
@@ -178,7 +176,7 @@ def test_throttling_is_retried_up_to_the_number_of_attempts(
     assert max(waits) <= 20
 
 
-@each
+@for_each_resource
 def test_an_unreachable_endpoint_is_reported(kind: type[AwsResource]) -> None:
     resource = resource_at(kind, "http://127.0.0.1:9").model_copy(update={"hint": "Start it."})
     with pytest.raises(Unreachable) as caught:

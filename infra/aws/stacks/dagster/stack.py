@@ -12,7 +12,7 @@ from constructs import Construct
 
 from infra.aws.iam import dagster_role
 from infra.aws.iam.grants import grant, reads_own_secrets
-from infra.aws.iam.security_groups import CODE_LOCATION, WEBSERVER
+from infra.aws.iam.security_groups import CODE_LOCATION_PORT, WEBSERVER_PORT
 from infra.aws.sizes.sizes import Size
 from infra.aws.stacks.connect import retention
 from infra.aws.stacks.dagster.settings import instance_settings, settings
@@ -22,11 +22,12 @@ from infra.aws.stacks.shared.stack_set import StackSet
 
 _WORKSPACE = "/opt/dagster/workspace.yaml"
 _ANYWHERE = "0.0.0.0"  # noqa: S104 - inside a task; the security group restricts connections
-_CODE = ("dagster", "code-server", "start", "-h", _ANYWHERE, "-p", str(CODE_LOCATION), "-m", "cdc_lake.definitions")
+_MODULE = "cdc_lake.definitions"
+_CODE = ("dagster", "code-server", "start", "-h", _ANYWHERE, "-p", str(CODE_LOCATION_PORT), "-m", _MODULE)
 COMMANDS = {
     "code": _CODE,
     # People open it as localhost, through a forwarded port; it rejects other Host headers (cdc_lake/webserver).
-    "webserver": ("python", "-m", "cdc_lake.webserver", "-h", _ANYWHERE, "-p", str(WEBSERVER), "-w", _WORKSPACE),
+    "webserver": ("python", "-m", "cdc_lake.webserver", "-h", _ANYWHERE, "-p", str(WEBSERVER_PORT), "-w", _WORKSPACE),
     "daemon": ("dagster-daemon", "run", "-w", _WORKSPACE),
 }
 
@@ -62,13 +63,13 @@ class DagsterStack(LakeStack):
         self.role = self._role()
         # The code location makes the AWS calls. The webserver only reads the logs of runs from S3, and the daemon makes
         # no calls; both use the code location and the instance's storage.
-        self._service("code", CODE_LOCATION, self.role)
-        self._service("webserver", WEBSERVER, self._webserver_role())
+        self._service("code", CODE_LOCATION_PORT, self.role)
+        self._service("webserver", WEBSERVER_PORT, self._webserver_role())
         self._service("daemon", None, None)
         CfnOutput(
             self,
             "WebserverAddress",
-            value=f"webserver.{self.domain}:{WEBSERVER}",
+            value=f"webserver.{self.domain}:{WEBSERVER_PORT}",
             description="Host and port for port forwarding to the webserver",
         )
 
@@ -155,7 +156,7 @@ def _health(name: str) -> ecs.HealthCheck | None:
     if name != "code":
         return None
     return ecs.HealthCheck(
-        command=["CMD", "dagster", "api", "grpc-health-check", "-p", str(CODE_LOCATION)],
+        command=["CMD", "dagster", "api", "grpc-health-check", "-p", str(CODE_LOCATION_PORT)],
         # The probe is slow: it imports Dagster, on a fraction of a CPU that it shares with runs.
         interval=Duration.seconds(60),
         timeout=Duration.seconds(30),

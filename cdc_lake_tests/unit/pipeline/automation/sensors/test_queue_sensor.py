@@ -24,7 +24,7 @@ from cdc_lake.pipeline.automation.sensors import queue_sensor, sensor_intervals
 from cdc_lake.pipeline.automation.sensors.queue_cursor import QueueCursor
 from cdc_lake.pipeline.automation.sensors.sensor_intervals import SensorIntervals
 from cdc_lake.pipeline.flow import Flow
-from cdc_lake_tests.fakes.dagster import bound
+from cdc_lake_tests.fakes.dagster import fake_resources
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop, new_shop
 from cdc_lake_tests.helpers.sink_objects import LENSES, object_key, written
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon, orders
@@ -60,7 +60,7 @@ class QueueDaemon(Daemon):
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
         """Evaluate the sensor once, with the code location's asset graph."""
-        fakes = bound(kafka=self.shop.kafka, store=self.shop.store, queue=self.queue)
+        fakes = fake_resources(kafka=self.shop.kafka, store=self.shop.store, queue=self.queue)
         with dg.build_sensor_context(
             instance=self.instance,
             cursor=self.cursor,
@@ -88,7 +88,9 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> dg.RepositoryDefinit
     """The code location with the sensor; a tick needs its asset graph."""
     shop = new_shop(tmp_path_factory.mktemp("shop"), 0.0)
     built = component.build(shop.flow)
-    own = dg.Definitions(sensors=[sensor(shop.flow, built)], resources=bound(**shop.resources, queue=Sqs(queue_url="")))
+    own = dg.Definitions(
+        sensors=[sensor(shop.flow, built)], resources=fake_resources(**shop.resources, queue=Sqs(queue_url=""))
+    )
     found: dg.RepositoryDefinition = dg.Definitions.merge(built, own).get_repository_def()
     return found
 

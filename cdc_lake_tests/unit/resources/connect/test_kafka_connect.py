@@ -42,13 +42,13 @@ def test_put_creates_a_connector(worker: FakeConnect) -> None:
 
 def test_the_login_is_sent_and_a_refused_login_names_the_user(worker: FakeConnect) -> None:
     worker.on("GET /connector-plugins", (200, []))
-    signed = KafkaConnect(url=worker.url, user="cdc-lake", password="pa55word")
-    assert signed.plugins() == frozenset()
+    with_login = KafkaConnect(url=worker.url, user="cdc-lake", password="pa55word")
+    assert with_login.plugins() == frozenset()
     assert worker.authorization == BasicAuth("cdc-lake", "pa55word")._auth_header
-    assert "pa55word" not in repr(signed)
+    assert "pa55word" not in repr(with_login)
     worker.on("GET /connector-plugins", (401, None))
     with pytest.raises(AccessRefused, match=r"Cannot use Kafka Connect: .* rejects the login of user cdc-lake"):
-        signed.plugins()
+        with_login.plugins()
     with pytest.raises(AccessRefused, match=r"requires a password\. Run `cdc-lake up`"):
         connect(worker).plugins()
     assert worker.authorization == ""
