@@ -53,7 +53,7 @@ def main() -> int:
         bench = Bench(cli, folder)
         loader.load(bench.login(), None)
         ends = time.monotonic() + options.minutes * 60
-        kills = plan(options.seed, options.every)
+        kills = plan(options.seed, options.every, options.mode)
 
         def enough(killed: Counter[str]) -> bool:
             return killed.total() >= options.kills and time.monotonic() > ends
