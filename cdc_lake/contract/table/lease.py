@@ -61,8 +61,8 @@ def check(store: ObjectStore, claim: Claim, now: Callable[[], float] = time.time
         else:
             state = "has expired" if ours else f"was taken by {held.owner} (token {held.token})"
         raise LeaseLostError(
-            f"Cannot continue: the lease {claim.key} of {claim.owner} (token {claim.token}) {state}. This run commits "
-            f"nothing. {detail}Run it again."
+            f"Cannot continue: the lease {claim.key} of {claim.owner} (token {claim.token}) {state}. {detail}This run "
+            "commits nothing. Run it again."
         )
 
 
@@ -98,8 +98,8 @@ class Lease:
     def check(self) -> None:
         """Raise LeaseLostError if this writer does not hold the lease any more."""
         with self._lock:
-            renewal = f"last renewal failed: {self._lost}" if self._lost else "lease was last renewed without an error"
-            check(self._store, self.claim, self._now, f"The {renewal}. ")
+            detail = f"The last renewal failed: {self._lost}. " if self._lost else ""
+            check(self._store, self.claim, self._now, detail)
 
     def renew(self) -> None:
         """Extend the expiry. Raises PreconditionFailedError if another writer took the lease."""
