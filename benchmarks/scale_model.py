@@ -77,12 +77,16 @@ class Measured:
 
 @dataclass(frozen=True)
 class Size:
-    """What a pipeline needs at a rate; dollars are for a million changes, by component."""
+    """What is needed at a rate; dollars are for a million changes, by component.
+
+    One connector reads the WAL of one pipeline, so that a rate above that of a connector needs several pipelines, each
+    with a driver and executors of its own. `executors` are those of all pipelines, `partitions` those of one topic.
+    """
 
     rate: int
+    pipelines: int
     executors: int
     partitions: int
-    connectors: int
     brokers: int
     batch_seconds: float
     requests_per_second: float
@@ -91,36 +95,36 @@ class Size:
     @property
     def limits(self) -> str:
         """What has to be added first when the rate grows."""
-        if self.connectors > 1:
-            return "the connector: one task reads the whole WAL, so the tables are split into several pipelines"
+        if self.pipelines > 1:
+            return "pipelines: the task of a connector reads the WAL alone, so the tables are divided among several"
         if self.executors > 1:
-            return "executors, one partition of the topic for each of their cores"
-        return "nothing: the fixed seconds of a batch"
+            return "executors, and a partition of the topic for each of their cores"
+        return "nothing: a batch takes little more than its fixed seconds"
 
 
 def size(rate: int, measured: Measured, prices: Prices = PRICES) -> Size:
     """Return the size for a rate in changes a second."""
-    cores = max(WORKER_CORES, math.ceil(rate * measured.cpu / LOAD))
-    executors = math.ceil(cores / WORKER_CORES)
-    seconds = batch_seconds(rate, executors * WORKER_CORES, measured)
-    connectors = math.ceil(rate / measured.connector_rate)
+    pipelines = math.ceil(rate / measured.connector_rate)
+    each = rate / pipelines
+    executors = math.ceil(max(1, each * measured.cpu / LOAD / WORKER_CORES))
+    seconds = batch_seconds(each, executors * WORKER_CORES, measured)
     brokers = max(BROKERS, math.ceil(rate * RECORD_BYTES / BROKER_BYTES))
-    requests = connectors * REQUESTS / seconds
+    requests = pipelines * REQUESTS / seconds
     per_million = 1e6 / rate / 3600
     worker = WORKER_CORES * prices.vcpu + WORKER_GB * prices.gb
     request = (PUT_SHARE * prices.puts + (1 - PUT_SHARE) * prices.gets) / 1000
     return Size(
         rate=rate,
-        executors=executors,
-        partitions=max(1, math.ceil(rate * measured.land_cpu / LOAD)),
-        connectors=connectors,
+        pipelines=pipelines,
+        executors=pipelines * executors,
+        partitions=max(1, math.ceil(each * measured.land_cpu / LOAD)),
         brokers=brokers,
         batch_seconds=seconds,
         requests_per_second=requests,
         dollars={
-            "EMR Serverless": (connectors + executors) * worker * per_million,
+            "EMR Serverless": pipelines * (1 + executors) * worker * per_million,
             "MSK": brokers * prices.broker * per_million,
-            "MSK Connect": connectors * prices.connect_unit * per_million,
+            "MSK Connect": pipelines * prices.connect_unit * per_million,
             "S3 requests": requests * 3600 * request * per_million,
         },
     )
@@ -198,9 +202,9 @@ def main() -> int:
     sizes = [size(rate, measured) for rate in RATES]
     table = Table("", *(f"{each.rate:,} changes/s" for each in sizes))
     rows: dict[str, list[str]] = {
+        "pipelines, with a connector each": [str(each.pipelines) for each in sizes],
         "executors, 4 vCPU each": [str(each.executors) for each in sizes],
-        "partitions of the topics": [str(each.partitions) for each in sizes],
-        "connectors, one pipeline each": [str(each.connectors) for each in sizes],
+        "partitions of a topic": [str(each.partitions) for each in sizes],
         "brokers": [str(each.brokers) for each in sizes],
         "seconds of a batch": [f"{each.batch_seconds:.1f}" for each in sizes],
         "requests to S3 a second": [f"{each.requests_per_second:,.0f}" for each in sizes],

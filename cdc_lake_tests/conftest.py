@@ -25,7 +25,6 @@ __all__ = [
     "browser",
     "chromium",
     "count_trials",
-    "new_clients",
     "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_runtest_makereport",

@@ -78,7 +78,7 @@ class PeerTable(ABC):
 
     @abstractmethod
     def maintain(self) -> None:
-        """Run the format's table service: rewrite_data_files, OPTIMIZE, or compaction (Hudi copy-on-write has none)."""
+        """Run the format's table service: rewrite_data_files, OPTIMIZE, or Hudi's compaction (merge-on-read)."""
 
     @abstractmethod
     def rows(self) -> DataFrame:

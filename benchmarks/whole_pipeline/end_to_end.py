@@ -12,9 +12,7 @@ guarantee.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,13 +22,11 @@ from rich.table import Table
 
 from benchmarks.goals import DLT
 from benchmarks.measures.usage import Usage, measured
+from benchmarks.measures.whole_stack import whole_stack
 from benchmarks.peers.dlt_process import environment
 from benchmarks.report.figures import OURS, Figure
 from benchmarks.report.results import Recorder
-from cdc_lake.profile import spark
-from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
 from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline
-from infra.local.components import needed_components
 from infra.local.stack.attach import load_endpoints
 from infra.local.stack.endpoints import Endpoints
 
@@ -108,16 +104,8 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=1_000_000)
     recorder = Recorder(parser)
     options = parser.parse_args()
-    with (
-        scratch_home() as home,
-        tempfile.TemporaryDirectory(prefix="cdc-lake-bench-") as folder,
-        running_stack(home, needed_components(registry=False)),
-    ):
-        os.environ["CDC_LAKE_HOME"] = str(home)
-        try:
-            used = measure(home, Path(folder), options.rows)
-        finally:
-            spark().stop()
+    with whole_stack() as (home, folder):
+        used = measure(home, folder, options.rows)
     table = Table("step", "system", "wall s", "CPU s", title=f"{options.rows:,} rows")
     figures = []
     for (what, system), cost in used.items():

@@ -11,10 +11,8 @@ targets' rows differ. The two Hudi tables are written at the same time, so each 
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,14 +20,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measures.whole_stack import whole_stack
 from benchmarks.report.figures import Figure
 from benchmarks.report.results import Recorder
 from cdc_lake.contract.objects import object_names
 from cdc_lake.pipeline.table_flow import TableFlow
-from cdc_lake.profile import spark
-from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
 from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline
-from infra.local.components import needed_components
 
 NAME, TABLE = "formats", "goods"
 TARGETS = {
@@ -105,16 +101,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=10, help="rounds of changes of 1%% of the rows")
     recorder = Recorder(parser)
     options = parser.parse_args()
-    with (
-        scratch_home() as home,
-        tempfile.TemporaryDirectory(prefix="cdc-lake-bench-") as folder,
-        running_stack(home, needed_components(registry=False)),
-    ):
-        os.environ["CDC_LAKE_HOME"] = str(home)
-        try:
-            figures = list(measure(Path(folder), options.rows, options.rounds))
-        finally:
-            spark().stop()
+    with whole_stack() as (_, folder):
+        figures = list(measure(folder, options.rows, options.rounds))
     table = Table(
         "", "", "first load", f"round {options.rounds}", title=f"{options.rows:,} rows, 1% changed in each round"
     )

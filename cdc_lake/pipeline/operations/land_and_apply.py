@@ -51,9 +51,9 @@ def land(
     *,
     new_records: bool = False,
 ) -> LandResult:
-    """Land or adopt the topic's new records under the landing lease, which is not taken if there are none.
+    """Land or adopt the topic's new records under the landing lease, which is taken only if the topic has new records.
 
-    With `new_records`, the caller has seen some, and this is not checked. Raises what the job raises and
+    With `new_records`, the caller knows that it has, and this is not read again. Raises what the job raises, and
     LeaseHeldError.
     """
     if not new_records:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,15 +25,20 @@ def test_a_rate_above_the_capacity_is_rejected() -> None:
         batch_seconds(30_000, 4, MEASURED)
 
 
-def test_a_higher_rate_needs_connectors_then_executors_and_costs_less_for_a_change() -> None:
+def test_a_higher_rate_needs_pipelines_with_executors_and_costs_less_for_a_change() -> None:
     low, middle, high = (size(rate, MEASURED) for rate in (10, 3_000, 50_000))
-    assert [each.executors for each in (low, middle, high)] == [1, 1, 4]
-    assert [each.connectors for each in (low, middle, high)] == [1, 2, 25]
-    assert [each.partitions for each in (low, middle, high)] == [1, 1, 4]
+    assert [each.pipelines for each in (low, middle, high)] == [1, 2, 25]
+    assert [each.executors for each in (low, middle, high)] == [1, 2, 25]
+    assert [each.partitions for each in (low, middle, high)] == [1, 1, 1]
     assert [each.brokers for each in (low, middle, high)] == [3, 3, 11]
     assert low.batch_seconds == pytest.approx(MEASURED.fixed_seconds, rel=0.01)
     totals = [sum(each.dollars.values()) for each in (low, middle, high)]
     assert totals == sorted(totals, reverse=True)
+
+
+def test_a_fast_connector_needs_executors_and_partitions_instead() -> None:
+    found = size(50_000, replace(MEASURED, connector_rate=60_000))
+    assert (found.pipelines, found.executors, found.partitions) == (1, 4, 4)
 
 
 def test_a_large_backlog_approaches_the_rate_of_the_cores() -> None:
