@@ -81,6 +81,14 @@ class TableFlow:
         return tuple(each for each in self.in_targets if each.is_hudi)
 
     @property
+    def reconciled(self) -> TableFlow:
+        """This polled table in the target whose keys a reconciliation reads: a Hudi target, if there is one.
+
+        The deletes reach all targets through the topic.
+        """
+        return next(iter((*self.hudi_targets, *self.in_targets)))
+
+    @property
     def is_hudi(self) -> bool:
         """Whether the table is a Hudi table; otherwise it is a catalog entry over the raw objects."""
         return self.target.format == "hudi"

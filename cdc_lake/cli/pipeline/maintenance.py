@@ -53,7 +53,7 @@ def reconcile(pipeline: Pipeline) -> None:
     """Send deletes for rows that are gone from the source of a polled pipeline, as the daily job does."""
     from cdc_lake.pipeline.assets.table_services import RECONCILIATION
 
-    nothing = f"Nothing to reconcile: pipeline {pipeline} has no polled table with a Hudi target."
+    nothing = f"Nothing to reconcile: pipeline {pipeline} captures the log, which contains all deletes."
     _run(pipeline, RECONCILIATION, nothing)
 
 

@@ -1,18 +1,20 @@
 """reconcile: find the keys of the lake that the source does not have any more, and send a delete for each.
 
-The lake is read as of a commit that was completed before the source is read. A row that is inserted after the source
+The lake is read as of a state that was complete before the source is read. A row that is inserted after the source
 was read gets the number of a later poll, so it is newer than the delete.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract import failpoints
+from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema.captured_schema import TableSchema
 from cdc_lake.contract.schema.sent_columns import sent_columns
 from cdc_lake.contract.schema.transforms import RecordKey, TableTransforms
@@ -21,32 +23,42 @@ from cdc_lake.contract.secret_fields import OpenSettings
 from cdc_lake.contract.source.poll_state import Bound
 from cdc_lake.contract.source.polled_rows import PolledRows
 from cdc_lake.contract.source.source_access import SourceAccess
+from cdc_lake.jobs import lake_state
 from cdc_lake.jobs.apply import debezium_types
 from cdc_lake.jobs.executor_errors import contract_errors
+from cdc_lake.jobs.lake_state import LakeState
 from cdc_lake.jobs.poll import delete_records, jdbc_source, record_sql
 from cdc_lake.jobs.poll.poll import KEY, VALUE, send
 
 
 @dataclass(frozen=True)
 class ReconcileSpec:
-    """The input of a reconciliation: the source's rows, the lake table as of `instant`, and the topic.
+    """The input of a reconciliation: the source's rows, the lake table's state, and the topic.
 
     `number` is the poll number of the deletes, and `upper` their time. `kafka`, `changes` and `record_key` are the same
-    as in PollSpec.
+    as in PollSpec, and the fields of LakeTableSpec are explained there.
     """
 
     access: SourceAccess
     rows: PolledRows
-    schema: TableSchema
-    uri: str
-    instant: str
+    location: S3Location
+    pipeline: str
     topic: str
+    uri: str
+    versions: Sequence[TableSchema]
+    lake: LakeState
     kafka: OpenSettings
     number: int
     upper: Bound
     values: ValueRules = STRICT
+    boundary: str | None = None
     changes: TableTransforms | None = None
     record_key: RecordKey | None = None
+
+    @property
+    def schema(self) -> TableSchema:
+        """The newest captured schema."""
+        return self.versions[-1]
 
 
 @dataclass(frozen=True)
@@ -64,8 +76,7 @@ def run(spark: SparkSession, spec: ReconcileSpec) -> ReconcileReport:
     """Send a delete for each key that only the lake has. Raises SourceUnreadableError."""
     started = time.monotonic()
     columns, key = list(sent_columns(spec.schema.columns, spec.changes)), [name.lower() for name in spec.schema.key]
-    lake = spark.read.format("hudi").option("as.of.instant", spec.instant).load(spec.uri)
-    lake = lake.where(~F.coalesce("__deleted", F.lit(False)))
+    lake = lake_state.rows(spark, spec, spec.lake).where(~F.coalesce("__deleted", F.lit(False)))
     with jdbc_source.source_errors("reconcile", spec.schema.table):
         source = _source_keys(spark, spec).persist()
         lake_keys, source_keys = lake.count(), source.count()

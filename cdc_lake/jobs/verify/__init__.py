@@ -8,9 +8,10 @@ docs/decisions/0007-the-oracle.md has the reasons.
 """
 
 from cdc_lake.contract.source.source_access import SourceAccess
+from cdc_lake.jobs.lake_state import LakeState
 from cdc_lake.jobs.verify.report import Difference, VerifyReport
 from cdc_lake.jobs.verify.run import run
-from cdc_lake.jobs.verify.spec import KafkaRange, LakeState, SourceTable, VerifySpec
+from cdc_lake.jobs.verify.spec import KafkaRange, SourceTable, VerifySpec
 
 __all__ = [
     "Difference",

@@ -19,18 +19,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.objects.manifest import Manifest
+from cdc_lake.jobs.lake_state import LakeState, manifests_up_to
 from cdc_lake.jobs.verify.compared_rows import (
     DELETED,
     ORDER,
     VISIBLE,
     key_names,
     lake_rows,
-    manifests_up_to,
     names,
     raw_rows,
 )
 from cdc_lake.jobs.verify.matching import CASE, FINGERPRINT, fingerprint
-from cdc_lake.jobs.verify.spec import LakeState, VerifySpec
+from cdc_lake.jobs.verify.spec import VerifySpec
 
 FROM_BASE = "from_base"
 UNKNOWN = "unknown"

@@ -14,19 +14,20 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
-from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.source.schema_registry import RegistryLocation, readable_or_bytes
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
-from cdc_lake.jobs.apply import raw_reader, schema_migration, typed_reader, unavailable_values
+from cdc_lake.jobs import lake_state
+from cdc_lake.jobs.apply import raw_reader, schema_migration, unavailable_values
 from cdc_lake.jobs.apply.decode import REASON, decode
 from cdc_lake.jobs.apply.record_fields import RecordParser, parse
+from cdc_lake.jobs.lake_state import LakeState
 from cdc_lake.jobs.landing import kafka_options
 from cdc_lake.jobs.verify import source_values
 from cdc_lake.jobs.verify.key_filter import filter_by_key
 from cdc_lake.jobs.verify.snapshot_visibility import visible_at
-from cdc_lake.jobs.verify.spec import KafkaRange, LakeState, VerifySpec
+from cdc_lake.jobs.verify.spec import KafkaRange, VerifySpec
 
 DELETED = "deleted"
 VISIBLE = "visible"
@@ -61,27 +62,8 @@ def lake_rows(spark: SparkSession, spec: VerifySpec, state: LakeState | None, *,
         row_schema = ", ".join(f"`{name}` {kind}" for name, kind in spec.schema.lake_columns())
         rows = spark.createDataFrame([], row_schema)
     else:
-        rows = _stored(spark, spec, state)
+        rows = lake_state.rows(spark, spec, state)
     return _comparable_rows(rows, spec, migrated=migrated)
-
-
-def _stored(spark: SparkSession, spec: VerifySpec, state: LakeState) -> DataFrame:
-    if spec.boundary is not None:
-        manifests = manifests_up_to(spec, state)
-        return typed_reader.latest_rows(spark, spec.location, manifests, spec.versions, spec.boundary, spec.values)
-    return spark.read.format("hudi").option("as.of.instant", state.instant).load(spec.uri)
-
-
-def manifests_up_to(spec: VerifySpec, state: LakeState, first: int = 0) -> list[Manifest]:
-    """Return the manifests after number `first` that `state` has applied, oldest first."""
-    if first >= state.manifest:
-        return []
-    found = []
-    for manifest in Chain(spec.location.store(), spec.pipeline, spec.topic).since(first):
-        found.append(manifest)
-        if manifest.number == state.manifest:
-            break
-    return found
 
 
 def raw_rows(
@@ -98,7 +80,9 @@ def raw_rows(
     rows = decode(filter_by_key(records, keys, spec.schema), spec.versions, spec.values, epochs)
     if not all(version.whole_old_rows for version in spec.versions):
         key = [name.lower() for name in spec.schema.key]
-        rows = unavailable_values.resolve(rows, lambda: None if base is None else _stored(spark, spec, base), key)
+        rows = unavailable_values.resolve(
+            rows, lambda: None if base is None else lake_state.rows(spark, spec, base), key
+        )
     readable = F.when(F.col(REASON).isNull(), F.col(ORDER_COLUMN))
     return _comparable_rows(rows.withColumn(ORDER_COLUMN, readable), spec)
 

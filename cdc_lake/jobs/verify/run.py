@@ -13,13 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.jobs.executor_errors import contract_errors
+from cdc_lake.jobs.lake_state import LakeState
 from cdc_lake.jobs.verify import cell_differences, changed_keys, compared_rows, matching, source_rows
 from cdc_lake.jobs.verify.cell_differences import LAKE_ROW, MISMATCHES, SOURCE_ROW
 from cdc_lake.jobs.verify.changed_keys import APPLIED, AT_POINT, JUDGE, UNKNOWN
 from cdc_lake.jobs.verify.compared_rows import DELETED
 from cdc_lake.jobs.verify.matching import CASE, CHANGED
 from cdc_lake.jobs.verify.report import PENDING_SAMPLED, Difference, VerifyReport
-from cdc_lake.jobs.verify.spec import LakeState, VerifySpec
+from cdc_lake.jobs.verify.spec import VerifySpec
 
 
 def run(spark: SparkSession, spec: VerifySpec) -> VerifyReport:

@@ -12,6 +12,7 @@ from cdc_lake.contract.secret_fields import OpenSettings
 from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.source.source_access import SourceAccess
 from cdc_lake.contract.source.visibility import Point
+from cdc_lake.jobs.lake_state import LakeState
 
 
 @dataclass(frozen=True)
@@ -34,17 +35,6 @@ class SourceTable:
 
 
 @dataclass(frozen=True)
-class LakeState:
-    """The table as of a commit: it has applied the manifests up to and including `manifest`.
-
-    `instant` is the commit's instant. A Parquet target has no commits: its `instant` identifies the manifest.
-    """
-
-    instant: str
-    manifest: int
-
-
-@dataclass(frozen=True)
 class KafkaRange:
     """Records of a topic: [begin, end) by partition.
 
@@ -62,15 +52,12 @@ class KafkaRange:
 
 @dataclass(frozen=True)
 class VerifySpec:
-    """The comparison of one table.
+    """The comparison of one table; the fields of LakeTableSpec are explained there.
 
     `lake` is the compared state, None for a table without a commit. `later` contains records that the lake has not
     applied: their keys are pending. If it is None, `lake` covers the point, and keys that changed after the point are
     compared by means of the raw events since `base`, a state from before the point (None: since the first manifest).
-    `boundary` is the boundary of a Parquet target's view (contract/table/latest_rows.py), None for a Hudi table.
-    `versions` are the captured schemas, oldest first; the last one is the table's current schema. `values` are the
-    table's rules for values that the lake's types cannot represent. `limit` is the maximum number of listed
-    differences.
+    `limit` is the maximum number of listed differences.
     """
 
     location: S3Location

@@ -63,8 +63,8 @@ class Service:
     """Returns a report's summary as text, and its numbers as metadata."""
 
     def tables(self, flow: Flow) -> list[TableFlow]:
-        """Return the Hudi tables of a pipeline that need the service."""
-        return [table for table in flow.hudi_tables if self.is_needed(table)]
+        """Return the lake tables of a pipeline that need the service."""
+        return [table for table in flow.lake_tables if self.is_needed(table)]
 
     def key(self, table: TableFlow) -> dg.AssetKey:
         """Return the key of its asset for a table: `[<pipeline>, maintenance, <table>_<target>_<service>]`."""
@@ -153,7 +153,7 @@ CLUSTERING = Service(
     cron="23 4 * * *",
     period="daily",
     description="Merges small files into larger ones, which queries read faster",
-    is_needed=lambda _: True,
+    is_needed=lambda table: table.is_hudi,
     job=cluster.run,
     run=_job(cluster.run, lambda table, where, owner: ClusterSpec(table.upsert_spec(where, owner))),
     result=_clustered,
@@ -164,7 +164,7 @@ CLEANING = Service(
     period="daily",
     description="Deletes files that only states older than the table's history need, and archives their commits. Each "
     "commit does the same, so only a table without new commits needs this service",
-    is_needed=lambda _: True,
+    is_needed=lambda table: table.is_hudi,
     job=clean.run,
     run=_job(clean.run, lambda table, where, owner: CleanSpec(table.upsert_spec(where, owner))),
     result=_cleaned,
@@ -175,8 +175,7 @@ RECONCILIATION = Service(
     period="daily",
     description="Finds the rows that were deleted at the source, which polling does not see, by reading all keys of "
     "both sides, and sends a delete for each through the topic",
-    # The deletes reach all targets through the topic, so that one target is enough.
-    is_needed=lambda table: table.pipeline.polled and table.target == table.hudi_targets[0].target,
+    is_needed=lambda table: table.pipeline.polled and table == table.reconciled,
     job=reconcile.run,
     run=reconciliation.reconcile,
     result=_reconciled,
@@ -194,7 +193,7 @@ def _asset(table: TableFlow, service: Service) -> dg.AssetsDefinition:
         key=service.key(table),
         deps=[table.key("lake")],
         description=f"{service.description}: {table.database}.{table.name}, {service.period}.",
-        kinds={"hudi", "pyspark"},
+        kinds={table.target.format, "pyspark"},
         group_name=f"{table.pipeline.name}_{STAGE}",
         owners=table.pipeline.spec.owners,
         tags=table.tags(STAGE),

@@ -10,6 +10,7 @@ from cdc_lake.jobs.poll.reconcile import ReconcileReport, ReconcileSpec
 from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.operations.polling import Systems, polling_lease, retry_races, topic_id
 from cdc_lake.pipeline.operations.verification_steps import lake_state
+from cdc_lake.pipeline.parquet_target.boundary import current_boundary
 from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake.pipeline.table_flow import TableFlow
 
@@ -46,14 +47,17 @@ def reconcile(table: TableFlow, systems: Systems) -> ReconcileResult:
             ReconcileSpec(
                 access=polled_source.access(systems.postgres),
                 rows=polled_source.rows(table),
-                schema=captured_schema.latest(store, flow.name, table.source_table),
-                uri=applying.uri(),
-                instant=lake.instant,
+                location=systems.location,
+                pipeline=flow.name,
                 topic=table.topic,
+                uri=applying.uri(),
+                versions=captured_schema.require_versions(store, flow.name, table.source_table),
+                lake=lake,
                 kafka=polling.sink_options(kafka),
                 number=poll.poll.number,
                 upper=poll.poll.upper,
                 values=applying.values,
+                boundary=current_boundary(store, table, kafka),
                 changes=table.landing_changes,
                 record_key=table.record_key,
             ),

@@ -93,7 +93,7 @@ def _repair(table: TableFlow, systems: Systems, epoch: Epoch) -> Generator[str, 
     _apply(table, systems, epoch, owner)
     failpoints.reached("resnapshot.before_sweep")
     deletes = 0
-    for each in table.hudi_targets[:1]:  # one run is enough: all targets read the deletes from the topic
+    for each in table.hudi_targets[:1]:  # a Parquet target hides the rows of older epochs
         report = reconciliation.reconcile(each, polled).report
         deletes = 0 if report is None else report.deletes
     _apply(table, systems, epoch, owner)

@@ -27,7 +27,7 @@ from cdc_lake.jobs.verify import KafkaRange, LakeState, SourceTable, VerifyRepor
 from cdc_lake.pipeline import bucket_location, table_progress
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply, landing_modes
-from cdc_lake.pipeline.parquet_target.boundary import boundary
+from cdc_lake.pipeline.parquet_target.boundary import current_boundary
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health import polled_source, stream_continuity, topic_state
 from cdc_lake.pipeline.table_flow import TableFlow
@@ -240,7 +240,7 @@ class Verification:
             base=base,
             later=later,
             limit=limit,
-            boundary=None if table.is_hudi else self._boundary(table),
+            boundary=current_boundary(self.bucket, table, self.systems.kafka),
         )
         report = self.systems.spark.run(verify.run, spec)
         if not report.clean and table.is_hudi:
@@ -259,12 +259,6 @@ class Verification:
         runs = pending_counts.count_pending_run(self.bucket, self.flow.name, table.lake_table, report.pending_keys)
         stayed = [key for digest, key in report.pending_keys.items() if runs[digest] >= pending_counts.MAX_PENDING_RUNS]
         return replace(report, never_compared=stayed) if stayed else report
-
-    def _boundary(self, table: TableFlow) -> str:
-        landed = table_progress.raw_watermark(
-            self.bucket, table, topic_state.current(self.systems.kafka, table, self.bucket)
-        )
-        return boundary(self.bucket, self.flow.name, landed)
 
     def _require_kept(self, table: TableFlow, state: LakeState | None) -> None:
         """Raise if files of the commit were cleaned while it was read: their rows would be missing."""

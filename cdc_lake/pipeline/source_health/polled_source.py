@@ -40,12 +40,8 @@ def rows(table: TableFlow) -> PolledRows:
 
 
 def delete_finder(table: TableFlow) -> str:
-    """Return the name of the operation that finds the deletes of a polled table.
-
-    Reconciliation reads the keys of a Hudi table. Without one, only a resnapshot finds deletes.
-    """
-    hudi = next(iter(table.hudi_targets), None)
-    return "only a resnapshot" if hudi is None else f"{hudi.key('lake').path[-1]}_reconcile"
+    """Return the name of the asset that finds the deletes of a polled table."""
+    return f"{table.reconciled.key('lake').path[-1]}_reconcile"
 
 
 def query(table: TableFlow) -> str:

@@ -95,10 +95,11 @@ class PolledPipeline:
         return polled_source.bound(self.table(name), self.postgres, last)
 
     def land_and_apply(self, name: str) -> None:
-        """Land and apply a table's records."""
+        """Land a table's records, and apply them if it is a Hudi table."""
         table, where = self.table(name), self.engines.location
         land_and_apply.land(table, self.postgres, self.engines.kafka, where, self.run, "a test")
-        land_and_apply.apply(table, self.postgres, table.upsert_spec(where, "a test"), self.run)
+        if table.is_hudi:
+            land_and_apply.apply(table, self.postgres, table.upsert_spec(where, "a test"), self.run)
 
     def carry(self, name: str) -> PollResult:
         """Poll, land and apply."""

@@ -40,6 +40,15 @@ create table goods (id int primary key, v text, kind int default 1, at timestamp
 create function touch() returns trigger language plpgsql as $$ begin new.changed = now(); return new; end $$;
 create trigger touch before insert or update on goods for each row execute function touch();
 """
+FILES_ONLY = """\
+    - { name: goods, key: [id], poll: { timestamp: changed } }
+    - name: partitioned
+      key: [id]
+      landing: { format: parquet, partition_by: [v] }
+      poll: { timestamp: changed, table: goods }
+  targets:
+    - { name: files, database: files_only, format: parquet }
+"""
 
 
 def settled(pipeline: PolledPipeline, table: str) -> None:
@@ -182,6 +191,28 @@ def test_deletes_are_found_by_a_reconciliation(story: PolledPipeline, monkeypatc
     nothing = story.reconcile("goods").report
     assert nothing is not None
     assert nothing.deletes == 0
+
+
+def test_deletes_are_found_without_a_hudi_target(new_polled: NewPolled) -> None:
+    pipeline = new_polled("files_only", FILES_ONLY)
+    pipeline.execute(GOODS)
+    pipeline.execute("insert into goods (id, v) values (1, 'kept'), (2, 'gone'), (3, 'back')")
+    for table in ("goods", "partitioned"):
+        settled(pipeline, table)
+    pipeline.execute("delete from goods where id > 1")
+    for table in ("goods", "partitioned"):
+        settled(pipeline, table)
+        assert (pipeline.verify(table).extra, pipeline.verify(table).missing) == (2, 0)
+        done = pipeline.reconcile(table).report
+        assert done is not None
+        assert (done.deletes, done.lake_keys, done.source_keys) == (2, 3, 1)
+        assert pipeline.verify(table).clean
+    pipeline.execute("insert into goods (id, v) values (3, 'back')")
+    for table in ("goods", "partitioned"):
+        settled(pipeline, table)
+        assert (pipeline.verify(table).clean, pipeline.verify(table).compared) == (True, 2)
+        assert pipeline.reconcile(table).report.deletes == 0  # type: ignore[union-attr]
+    assert pipeline.reasons() == []
 
 
 def test_a_row_that_changed_after_the_last_poll_is_not_compared(story: PolledPipeline) -> None:

@@ -62,7 +62,7 @@ def test_a_pipeline_that_is_captured_from_the_log_has_nothing_to_reconcile() -> 
     found = CliRunner().invoke(app, ["reconcile", "shop"])
     assert (found.exit_code, found.stdout) == (
         0,
-        "Nothing to reconcile: pipeline shop has no polled table with a Hudi target.\n",
+        "Nothing to reconcile: pipeline shop captures the log, which contains all deletes.\n",
     )
 
 

@@ -75,7 +75,8 @@ SPECS: dict[str, st.SearchStrategy[Any]] = {
     "reconcile": st.builds(
         reconcile.ReconcileSpec,
         access=access,
-        schema=schemas,
+        location=locations,
+        versions=st.lists(schemas, min_size=1, max_size=2),
         kafka=kafka,
         upper=bounds,
         changes=transforms,
