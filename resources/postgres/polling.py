@@ -60,7 +60,7 @@ class QueryColumn:
     """A column of a query's result; domains are resolved, as in PostgreSQL's protocol."""
 
     name: str
-    type: str
+    type_name: str
     kind: TypeKind
     """The kind of the type, or of an array's elements."""
 

@@ -1,6 +1,7 @@
 """Encode and decode raw objects as Avro object container files: records of one schema, and that schema.
 
-The values have the same bytes as in Kafka (https://avro.apache.org/docs/1.12.0/specification/#object-container-files).
+If landing applies no transforms, the values have the same bytes as in Kafka
+(https://avro.apache.org/docs/1.12.0/specification/#object-container-files).
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from io import BytesIO
 
 import fastavro
 
-from cdc_lake.contract.source.avro_records import AvroRecord, ValueDecoder
+from cdc_lake.contract.source.avro_records import AvroValue, ValueDecoder
 
 EXTENSION = "avro"
 SCHEMA_ID = "cdc_lake.schema_id"
 """The key of the file's metadata whose value is the schema's id in the registry."""
 
 
-def join(records: Sequence[AvroRecord]) -> bytes:
+def join(records: Sequence[AvroValue]) -> bytes:
     """Return the body of an object with these records, which must have one schema. Equal records give equal bytes."""
     data = b"".join(record.value for record in records)
     # The specification's sync marker is random. This one is a hash, so that a retry writes the same bytes.

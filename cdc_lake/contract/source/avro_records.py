@@ -41,12 +41,18 @@ class UnknownSchemaError(UndecodableError):
 
 
 @dataclass(frozen=True)
-class AvroRecord:
-    """A decoded record: the id and JSON text of its schema, the value's bytes, and the value as JSON."""
+class AvroValue:
+    """A record's value in Avro's binary encoding, and the id and JSON text of its schema."""
 
     schema_id: int
     schema: str
     value: bytes
+
+
+@dataclass(frozen=True)
+class AvroRecord(AvroValue):
+    """A decoded record, with its value as JSON too."""
+
     json: bytes
 
 

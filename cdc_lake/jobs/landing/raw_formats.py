@@ -16,7 +16,8 @@ from cdc_lake.contract.objects import avro_container, hive_partitions, parquet_f
 from cdc_lake.contract.objects.parquet_file import Compression
 from cdc_lake.contract.schema import record_text
 from cdc_lake.contract.schema.transforms import TableTransforms
-from cdc_lake.contract.source.avro_records import AvroDecoder, AvroRecord, Schemas, UndecodableError
+from cdc_lake.contract.source.avro_records import AvroDecoder, AvroValue, Schemas, UndecodableError
+from cdc_lake.contract.source.avro_transforms import AvroTransform
 
 StreamFormat = Literal["json", "avro"]
 LandingFormat = Literal["json", "avro", "parquet"]
@@ -50,7 +51,7 @@ class RawRecord:
     schema: int | None
     size: int
     line: bytes = b""
-    avro: AvroRecord | None = None
+    avro: AvroValue | None = None
     typed: tuple[pa.RecordBatch, int] | None = None
 
 
@@ -59,7 +60,7 @@ class RecordFormat:
     """Converts records; `schemas` is the registry of a topic in Avro, None for one in JSON.
 
     `compression` is that of Parquet objects, `partition_by` are the partition columns, and `transforms` are applied to
-    records that are stored as JSON or decoded.
+    records that are stored as JSON or Avro, or decoded.
     """
 
     schemas: Schemas | None
@@ -69,6 +70,7 @@ class RecordFormat:
     partition_by: Sequence[str] = ()
     transforms: TableTransforms | None = None
     _decoder: AvroDecoder | None = field(init=False)
+    _changed: dict[int, AvroTransform] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._decoder = None if self.schemas is None else AvroDecoder(self.schemas)
@@ -115,11 +117,17 @@ class RecordFormat:
             return self._line(value)
         try:
             record = self._decoder.decode(value)
+            return self._avro(record) if self.landing == "avro" else self._line(record.json)
         except UndecodableError as error:
             return Rejected(str(error))
-        if self.landing == "avro":
-            return RawRecord(record.schema_id, len(record.value), avro=record)
-        return self._line(record.json)
+
+    def _avro(self, record: AvroValue) -> RawRecord:
+        if self.transforms is not None:
+            if record.schema_id not in self._changed:
+                name = f"schema {record.schema_id}"
+                self._changed[record.schema_id] = AvroTransform.of(record.schema, self.transforms, name)
+            record = self._changed[record.schema_id].apply(record)
+        return RawRecord(record.schema_id, len(record.value), avro=record)
 
     def _line(self, value: bytes) -> RawRecord | Rejected:
         if b"\n" in value:

@@ -70,9 +70,12 @@ def _polled(
     )
     infos: Sequence[ColumnInfo] | None = None
     if table.poll.sql:
-        described = polled_source.query_columns(table, postgres)
-        columns = tuple(captured_schema.Column(name=each.name, type=each.type, kind=each.kind) for each in described)
-        seen = seen.model_copy(update={"columns": columns})
+        selected = polled_source.query_columns(table, postgres)
+        columns = tuple(
+            captured_schema.Column(name=each.name, type=each.type_name, kind=each.kind) for each in selected
+        )
+        require_transformable(table, selected, ())
+        seen = seen.model_copy(update={"columns": transformed(table, columns)})
     else:
         catalog = postgres.catalog(table.pipeline.spec.source.schema_, table.polled_table)
         _require_all_rows(table, postgres, catalog)
@@ -239,7 +242,7 @@ def _require_known_defaults(
     """
     before = evolution.match_columns(old, seen)
     if columns is None:
-        if added := [column.name for column in seen.columns if column.name not in before]:
+        if added := [column.name for column in seen.source_columns if column.name not in before]:
             fault = f"the rows that were polled before lack the new column {', '.join(added)} of {table.poll.sql}"
             raise evolution.schema_change_error(table.pipeline.name, table.source_table, [fault])
         return

@@ -13,6 +13,7 @@ from cdc_lake.contract.schema import column_types
 from cdc_lake.contract.schema.captured_schema import Column, OmittedColumn, TableSchema
 from cdc_lake.contract.schema.transforms import CASTS
 from cdc_lake.pipeline.table_flow import TableFlow
+from resources.postgres.polling import QueryColumn
 from resources.postgres.table_columns import ColumnInfo
 
 CHARACTER_TYPES = ("text", "character varying")
@@ -20,8 +21,10 @@ CHARACTER_TYPES = ("text", "character varying")
 domain or an enum. The blanks at the end of a character(n) differ between snapshot and stream."""
 
 
-def require_transformable(table: TableFlow, columns: Sequence[ColumnInfo], omitted: Sequence[OmittedColumn]) -> None:
-    """Raise ContractError if the pipeline's transforms cannot be applied to a table with these columns."""
+def require_transformable(
+    table: TableFlow, columns: Sequence[ColumnInfo | QueryColumn], omitted: Sequence[OmittedColumn]
+) -> None:
+    """Raise ContractError if the pipeline's transforms cannot be applied to a table or SELECT with these columns."""
     transforms, left_out = table.transforms, {column.name for column in omitted}
     captured = {column.name: column for column in columns if column.name not in left_out}
     key = () if transforms.key is None else transforms.key.fields

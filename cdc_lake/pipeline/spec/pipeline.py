@@ -20,7 +20,7 @@ from cdc_lake.pipeline.spec.landing import LandingSpec, StreamSpec
 from cdc_lake.pipeline.spec.monitoring import ChecksSpec, FreshnessSpec
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE, NOTIFICATIONS, SIGNAL_TABLE, SourceSpec
 from cdc_lake.pipeline.spec.table import DEFAULT_TARGET, TableSpec, TargetSpec
-from cdc_lake.pipeline.spec.table_transforms import of_table
+from cdc_lake.pipeline.spec.table_transforms import excluded_columns, of_table
 from cdc_lake.pipeline.spec.transform_rules import find_fault
 from cdc_lake.pipeline.spec.transforms import Transform
 from cdc_lake.yaml_model import YamlModel, error_lines, field_error
@@ -140,8 +140,8 @@ class PipelineSpec(YamlModel):
             if table.poll is None:
                 continue
             required[table.name] += filter(None, (table.poll.timestamp, table.poll.incrementing))
-            if table.poll.sql and any(of_table(self.transforms, table.name)):
-                reason = f"its SELECT decides the columns; change {table.poll.sql}, and name the tables of transforms"
+            if table.poll.sql and (excluded := excluded_columns(self.transforms, table.name)):
+                reason = f"exclude: remove {excluded[0]}: {table.poll.sql} selects the columns"
                 raise self._invalid("transforms", None, f"{table.name}: {reason}")
         keys = {table.name: table.key for table in self.tables}
         if found := find_fault(self.transforms, required, keys):
@@ -149,14 +149,11 @@ class PipelineSpec(YamlModel):
 
     def _require_applicable_at_landing(self) -> None:
         for table in self.tables:
-            landing = self.landing_of(table)
-            if landing.sink is None and landing.format != "avro":
-                continue
             given = [each for each in of_table(self.transforms, table.name) if each.at == "landing"]
-            if given:
-                written = "format avro keeps" if landing.sink is None else "the sink connector writes"
+            if given and self.landing_of(table).sink is not None:
                 reason = (
-                    f"{table.name}: {given[0].type}: use at: source, because {written} records as they are in Kafka"
+                    f"{table.name}: {given[0].type}: use at: source, because the sink connector writes records as they "
+                    "are in Kafka"
                 )
                 raise self._invalid("transforms", None, reason)
 

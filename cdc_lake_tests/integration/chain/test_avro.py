@@ -25,6 +25,12 @@ from cdc_lake_tests.integration.chain.conftest import NewPipeline
 from infra.local.stack.stack import Stack
 from infra.local.stack.state_folder import StackHome
 
+TRANSFORMS = """
+  transforms:
+    - { type: ReplaceField, at: landing, renames: { v: label } }
+    - { type: InsertField, at: landing, static: { environment: test } }
+    - { type: Cast, at: landing, spec: { small: string } }
+"""
 UNKNOWN_ID = b"\x00\x00\x0f\x42\x3fx"
 
 
@@ -42,15 +48,17 @@ def printed(*command: str) -> list[str]:
 
 
 def test_records_in_avro(new_pipeline: NewPipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    pipeline = new_pipeline("containers", {"goods": ""}, formats=("avro", "avro"))
-    pipeline.execute("create table goods (id int primary key, v text); insert into goods values (1, 'one')")
+    pipeline = new_pipeline("containers", {"goods": ""}, formats=("avro", "avro"), more=TRANSFORMS)
+    pipeline.execute("create table goods (id int primary key, v text, small smallint)")
+    pipeline.execute("insert into goods values (1, 'one', 7)")
     pipeline.materialise()
     topic = pipeline.table("goods").topic
     monkeypatch.setattr(loading, "load", lambda _name: pipeline.flow)
 
     # A changed schema has another id, and another object.
     pipeline.execute(
-        "update goods set v = 'uno'; alter table goods add column n numeric; insert into goods values (2, 'two', 0.5)"
+        "update goods set v = 'uno'; alter table goods add column n numeric; "
+        "insert into goods values (2, 'two', null, 0.5)"
     )
     [first, *_] = pipeline.resources["kafka"].peek(topic)
     producer = Producer({"bootstrap.servers": pipeline.resources["kafka"].bootstrap})
@@ -60,9 +68,10 @@ def test_records_in_avro(new_pipeline: NewPipeline, monkeypatch: pytest.MonkeyPa
     pipeline.materialise("source")
     pipeline.land_and_apply()
     assert objects(pipeline) == [("avro", 1), ("avro", 1), ("avro", 1)]
-    assert {key: (row["v"], str(row["n"])) for key, row in pipeline.by_spark("goods").items()} == {
-        1: ("uno", "None"),
-        2: ("two", "0.5"),
+    rows = pipeline.by_spark("goods")
+    assert {key: (row["label"], row["small"], str(row["n"]), row["environment"]) for key, row in rows.items()} == {
+        1: ("uno", "7", "None", "test"),
+        2: ("two", None, "0.5", "test"),
     }
     reasons = [letter.reason for letter in pipeline.dead_letters()]
     assert [reason.partition(",")[0].partition(":")[0] for reason in sorted(reasons)] == [
@@ -74,7 +83,7 @@ def test_records_in_avro(new_pipeline: NewPipeline, monkeypatch: pytest.MonkeyPa
     # People see JSON.
     peeked = [json.loads(line) for line in printed("topic", "peek", topic, "--json")]
     assert (peeked[0]["key"], peeked[0]["value"]["v"]) == ({"id": 1}, "one")
-    assert [json.loads(line)["v"] for line in printed("raw", "cat", "containers")] == ["one", "uno", "two"]
+    assert [json.loads(line)["label"] for line in printed("raw", "cat", "containers")] == ["one", "uno", "two"]
 
     # A letter is decoded again when it is replayed: an intact value is applied, the others stay with a reason.
     where, registry = (
@@ -85,17 +94,18 @@ def test_records_in_avro(new_pipeline: NewPipeline, monkeypatch: pytest.MonkeyPa
     dead_letters.replace_value(pipeline.store, "containers", letters[0], first.value)
     [shown] = printed("dlq", "show", "containers", letters[0].id, "--json")
     assert json.loads(json.loads(shown)["text"])["v"] == "one"
-    table = pipeline.table("goods").upsert_spec(where, "test")
-    report = spark().run(replay.run, replay.ReplaySpec(table, None, True, registry))
+    goods = pipeline.table("goods")
+    letter_spec = replay.ReplaySpec(goods.upsert_spec(where, "test"), None, True, registry, goods.landing_changes)
+    report = spark().run(replay.run, letter_spec)
     assert report.applied == [letters[0].id]
     assert len(report.failed) == len(pipeline.dead_letters()) == 2
-    assert pipeline.by_spark("goods")[1]["v"] == "uno", "the replayed record is older"
+    assert pipeline.by_spark("goods")[1]["label"] == "uno", "the replayed record is older"
 
     # Without the registry nothing is landed, and nothing is lost.
     stack = Stack(StackHome(Path(os.environ["CDC_LAKE_HOME"])))
     [pid] = [each.pid for each in stack.status() if each.name == "registry"]
     psutil.Process(pid).kill()
-    pipeline.execute("insert into goods values (3, 'three', 1)")
+    pipeline.execute("insert into goods values (3, 'three', 3, 1)")
     landed = objects(pipeline)
     with pytest.raises(ContractError, match=r"the schema registry at .* did not answer for 30 s"):
         pipeline.land_and_apply()

@@ -51,6 +51,7 @@ def test_polled_rows_are_transformed(new_polled: NewPolled) -> None:
 
 HASHED = """\
     - { name: users, key: [id], poll: { timestamp: changed } }
+    - { name: selected, key: [id], poll: { table: users, timestamp: changed, sql: selected.sql } }
   transforms:
     - { type: hash, columns: [email, Login] }
     - { type: ValueToKey, fields: [id, n] }
@@ -60,11 +61,12 @@ HASHED = """\
     - { type: ReplaceField, at: landing, renames: { district: state_province, m: number } }
     - { type: InsertField, at: landing, static: { environment: test }, topic: message_topic }
 """
+SELECTED = 'select id, email, "Login", n, m, ok, district, changed from changing.users'
 SALT = "sixteen-letters-0"
 
 
 def test_hashes_keys_casts_and_transforms_at_landing(new_polled: NewPolled) -> None:
-    pipeline = new_polled("changing", HASHED, {})
+    pipeline = new_polled("changing", HASHED, {"selected.sql": SELECTED})
     pipeline.postgres = SourcePostgres(pipeline.postgres.model_copy(update={"hash_salt": SALT}))
     pipeline.execute(
         'create table users (id int primary key, email text, "Login" varchar(12), n int, m int, ok boolean, '
@@ -72,8 +74,6 @@ def test_hashes_keys_casts_and_transforms_at_landing(new_polled: NewPolled) -> N
     )
     pipeline.execute("insert into users values (1, E'secret-ü\\n', 'secret', 7, 8, true, 'north')")
     pipeline.execute("insert into users values (2, null, '', -1, null, null, null)")
-    settled(pipeline, "users")
-    table = pipeline.table("users")
     expected: dict[int, dict[str, object]] = {
         1: {
             "email": hashed("secret-ü\n", SALT, "SHA-256"),
@@ -85,22 +85,25 @@ def test_hashes_keys_casts_and_transforms_at_landing(new_polled: NewPolled) -> N
         },
         2: {"email": None, "login": hashed("", SALT, "SHA-256", 12), "n": "-1", "number": None, "ok": None},
     }
-    rows = pipeline.rows("users")
-    assert {row: {name: rows[row][name] for name in expected[row]} for row in rows} == expected
-    assert {row["message_topic"] for row in rows.values()} == {table.topic}
-    messages = list(pipeline.engines.kafka.peek(table.topic))
-    assert [message.key for message in messages] == [b'"7"', b'"-1"']
-    first = json.loads(messages[0].value or b"")
-    assert (first["district"], first["m"], first["ok"], first["n"]) == ("north", 8, True, "7")
-    assert {"environment", "state_province", "number"}.isdisjoint(first)
-    assert not any(b"secret" in (message.value or b"") for message in messages)
-    assert pipeline.verify("users").clean
+    for table in (pipeline.table("users"), pipeline.table("selected")):
+        settled(pipeline, table.name)
+        rows = pipeline.rows(table.name)
+        assert {row: {name: rows[row][name] for name in expected[row]} for row in rows} == expected
+        assert {row["message_topic"] for row in rows.values()} == {table.topic}
+        messages = list(pipeline.engines.kafka.peek(table.topic))
+        assert [message.key for message in messages] == [b'"7"', b'"-1"']
+        first = json.loads(messages[0].value or b"")
+        assert (first["district"], first["m"], first["ok"], first["n"]) == ("north", 8, True, "7")
+        assert {"environment", "state_province", "number"}.isdisjoint(first)
+        assert not any(b"secret" in (message.value or b"") for message in messages)
+        assert pipeline.verify(table.name).clean
     pipeline.execute("delete from users where id = 1")
-    report = pipeline.reconcile("users").report
-    assert report is not None
-    assert report.deletes == 1
+    for table in (pipeline.table("users"), pipeline.table("selected")):
+        report = pipeline.reconcile(table.name).report
+        assert report is not None
+        assert report.deletes == 1
+        deleted = list(pipeline.engines.kafka.peek(table.topic))[-1]
+        assert (deleted.key, json.loads(deleted.value or b"")["m"]) == (b'"7"', 8)
+        assert pipeline.verify(table.name).clean
+        assert pipeline.verify(table.name).compared == 1
     assert pipeline.reasons() == []
-    deleted = list(pipeline.engines.kafka.peek(table.topic))[-1]
-    assert (deleted.key, json.loads(deleted.value or b"")["m"]) == (b'"7"', 8)
-    assert pipeline.verify("users").clean
-    assert pipeline.verify("users").compared == 1

@@ -579,9 +579,9 @@ QUERY_FAULTS = [
     ),
     (
         "  stream:",
-        "  transforms: [{ type: InsertField, static: { a: b } }]\n  stream:",
+        "  transforms: [{ type: ReplaceField, exclude: [note] }]\n  stream:",
         "transforms",
-        "its SELECT decides the columns; change order_countries.sql",
+        "exclude: remove note: order_countries.sql selects the columns",
     ),
     ("sql: order_countries.sql", "sql: ../a.sql", "tables.1.poll.sql", SQL_FILE),
     ("timestamp, timestamp: changed }", "timestamp }", "tables.0.poll.timestamp", "name the column for mode timestamp"),
