@@ -40,11 +40,15 @@ attributes:
 
 @dataclass
 class PolledPipeline:
-    """A pipeline whose schema of the same name exists at the source."""
+    """A pipeline whose schema of the same name exists at the source.
+
+    `run_job` runs Spark jobs; None runs them in the session of `engines`.
+    """
 
     flow: Flow
     engines: Engines
     postgres: SourcePostgres
+    run_job: Callable[[Callable[[Any, Any], Any], Any], Any] | None = None
 
     @classmethod
     def created(
@@ -79,7 +83,7 @@ class PolledPipeline:
 
     def run(self, job: Callable[[Any, Any], Any], spec: object) -> Any:  # noqa: ANN401 - the job's report
         """Run a job."""
-        return job(self.engines.spark, spec)
+        return job(self.engines.spark, spec) if self.run_job is None else self.run_job(job, spec)
 
     @property
     def systems(self) -> polling.Systems:

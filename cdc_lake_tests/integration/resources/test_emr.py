@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc_lake import jobs
 from cdc_lake.contract.errors import LeaseHeldError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import S3Location
@@ -17,77 +15,28 @@ from cdc_lake.contract.table import lease
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.maintenance import purge
 from cdc_lake.jobs.maintenance.purge import PurgeSpec
-from cdc_lake.jobs.remote import job_call
-from cdc_lake_tests.aws_api.emr.serverless import APPLICATION
-from cdc_lake_tests.aws_api.emr.steps import CLUSTER
+from cdc_lake_tests.aws_api.emr.job_resources import EmrResources
 from cdc_lake_tests.aws_api.served import aws_api
 from cdc_lake_tests.helpers.local_stack import running_stack
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.engines import BUCKET, Engines, make_bucket
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 from infra.local.stack.attach import load_endpoints
-from infra.local.stack.endpoints import Endpoints
 from resources.kafka.resource import Kafka
-from resources.spark.emr import EmrSteps
-from resources.spark.emr_code import EmrCode
-from resources.spark.emr_job_files import JobFiles
 from resources.spark.emr_jobs import EmrJobs
-from resources.spark.emr_serverless import EmrServerlessSpark
 from resources.spark.emr_session import EmrSession
 
 TESTS_IN_CI = 2
 
 
-@dataclass(frozen=True)
-class Aws:
-    """The address of the emulated APIs, and the store."""
-
-    url: str
-    at: Endpoints
-    location: S3Location
-
-    def fields(self) -> dict[str, Any]:
-        """Return the fields of both resources."""
-        keys: dict[str, Any] = {"access_key": self.location.access_key, "secret_key": self.location.secret_key}
-        root = jobs.FOLDER.parents[1]
-        code = EmrCode(
-            root=str(root),
-            packages=list(job_call.PACKAGES),
-            entry=str(jobs.FOLDER / "remote" / "main.py"),
-            jars=str(self.at.spark_jars),
-        )
-        return {
-            **keys,
-            "region": self.at.region,
-            "endpoint_url": self.url,
-            "files": JobFiles(bucket=BUCKET, endpoint_url=self.at.s3_endpoint, region=self.at.region, **keys),
-            "code": code,
-            "texts": job_call.JobTexts(),
-            "properties": [str(jobs.FOLDER / "spark.properties")],
-            "settings": {"spark.sql.shuffle.partitions": "4"},
-            "poll_seconds": 0.5,
-            "run_seconds": 300.0,
-        }
-
-    def table(self, name: str) -> LakeTable:
-        """Return a table that is not written by a Spark session of this process."""
-        engines = Engines(self.location, Kafka(bootstrap="127.0.0.1:9"), cast(SparkSession, None))
-        return LakeTable(engines, name, COLUMNS, KEY)
-
-
-def steps(aws: Aws) -> EmrJobs:
-    """Return the resource for steps of a cluster."""
-    return EmrSteps(**aws.fields(), cluster_id=CLUSTER, python="/opt/cdc-lake/bin/python")
-
-
-def serverless(aws: Aws) -> EmrJobs:
-    """Return the resource for runs of an EMR Serverless application."""
-    role = "arn:aws:iam::123456789012:role/jobs"
-    return EmrServerlessSpark(**aws.fields(), application_id=APPLICATION, role_arn=role, log_uri=f"s3://{BUCKET}/logs/")
+def table_named(emr: EmrResources, name: str) -> LakeTable:
+    """Return a table that is not written by a Spark session of this process."""
+    engines = Engines(emr.location, Kafka(bootstrap="127.0.0.1:9"), cast(SparkSession, None))
+    return LakeTable(engines, name, COLUMNS, KEY)
 
 
 @pytest.fixture(scope="module")
-def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
+def emr(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmrResources]:
     """Run S3, and the emulated APIs with it."""
     home = tmp_path_factory.mktemp("stack") / "home"
     with running_stack(home, ("s3",)):
@@ -96,15 +45,19 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
         location = S3Location(BUCKET, at.s3_endpoint, at.region, at.s3_access_key, secret)
         make_bucket(location)
         with aws_api(at, tmp_path_factory.mktemp("emr")) as found:
-            yield Aws(found.url, at, location)
+            yield EmrResources(found.url, at, location)
 
 
-both = pytest.mark.parametrize(("make", "name"), [(steps, "steps"), (serverless, "serverless")])
+Make = Callable[[EmrResources], EmrJobs]
+both = pytest.mark.parametrize(
+    ("make", "name"),
+    [(EmrResources.steps, "steps"), (EmrResources.serverless, "serverless")],
+)
 
 
 @both
-def test_an_upsert_writes_the_table_and_returns_its_report(aws: Aws, make: Callable[[Aws], EmrJobs], name: str) -> None:
-    table, spark = aws.table(name), make(aws)
+def test_an_upsert_writes_the_table_and_returns_its_report(emr: EmrResources, make: Make, name: str) -> None:
+    table, spark = table_named(emr, name), make(emr)
     table.deliver([event(1, "c", 10), event(2, "c", 20)])
     done = spark.run(upsert.run, table.spec)
     assert (done.events, done.keys, done.manifests) == (2, 2, 1)
@@ -114,20 +67,20 @@ def test_an_upsert_writes_the_table_and_returns_its_report(aws: Aws, make: Calla
 
 
 @both
-def test_a_contract_error_of_a_job_is_raised_with_its_type(aws: Aws, make: Callable[[Aws], EmrJobs], name: str) -> None:
-    table = aws.table(f"{name}-held")
+def test_a_contract_error_of_a_job_is_raised_with_its_type(emr: EmrResources, make: Make, name: str) -> None:
+    table = table_named(emr, f"{name}-held")
     key = object_names.lease_key(table.spec.pipeline, table.spec.table)
     with (
         lease.held(table.store, key, "another writer"),
         pytest.raises(LeaseHeldError, match="another writer") as caught,
     ):
-        make(aws).run(purge.run, PurgeSpec(table.spec, 60))
+        make(emr).run(purge.run, PurgeSpec(table.spec, 60))
     assert "ended as FAILED" in str(caught.value.__cause__)
 
 
 @both
-def test_a_session_runs_several_jobs(aws: Aws, make: Callable[[Aws], EmrJobs], name: str) -> None:
-    table, spark = aws.table(f"{name}-session"), EmrSession(make(aws))
+def test_a_session_runs_several_jobs(emr: EmrResources, make: Make, name: str) -> None:
+    table, spark = table_named(emr, f"{name}-session"), EmrSession(make(emr))
     applications = []
     for batch in (1, 2):
         table.deliver([event(batch, "c", 10 * batch)])
