@@ -40,7 +40,7 @@ def test_the_demos_of_pagila_are_complete_and_their_page_works(cli: CommandLine)
         name: dict.fromkeys(stages, count) for name, count in rows.items()
     }
     assert polled["stories"]["moved"]["countries_in_refined"] == 110
-    assert polled["stories"]["deleted"]["differences_before"] == ["104"]
+    assert polled["stories"]["deleted"]["differences_before"] == ["extra 104"]
     cli.run_page("reference/pagila.md")
     for pipeline in ("pagila", "pagila_query"):
         # The sensors of a later `cdc-lake dev` on this stack have nothing to do.

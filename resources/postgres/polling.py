@@ -110,14 +110,14 @@ def transactions_bound(connection: Connection) -> TransactionsBound:
 
 
 def sequence(connection: Connection, schema: str, table: str, column: str) -> SequenceState | None:
-    """Return the state of the sequence that a column owns (serial or identity); None if it owns none."""
+    """Return the state of the sequence that a column owns (serial or identity); None if it owns none.
+
+    The time is read after the value: a transaction with an id up to the value began before that time.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(
-            "select pg_get_serial_sequence(format('%%I.%%I', %s, %s), %s), statement_timestamp()",
-            (schema, table, column),
-        )
-        name, read_at = cursor.fetchone() or (None, None)
-        if name is None or read_at is None:
+        cursor.execute("select pg_get_serial_sequence(format('%%I.%%I', %s, %s), %s)", (schema, table, column))
+        [name] = cursor.fetchone() or (None,)
+        if name is None:
             return None
         cursor.execute(
             "select seqcache = 1 and not seqcycle and seqincrement > 0, pg_sequence_last_value(seqrelid)"
@@ -125,6 +125,10 @@ def sequence(connection: Connection, schema: str, table: str, column: str) -> Se
             (name,),
         )
         ordered, last_value = cursor.fetchone() or (False, None)
+        cursor.execute("select clock_timestamp()")
+        [read_at] = cursor.fetchone() or (None,)
+    if read_at is None:
+        raise RuntimeError("PostgreSQL returned no time")
     return SequenceState(name, last_value, read_at, ordered)
 
 

@@ -50,6 +50,13 @@ class PolledRows:
             return by_id
         return f"({self._by_time(lower, upper)} or ({self._time} is null and {by_id}))"
 
+    def from_beginning(self, lower: Bound | None) -> bool:
+        """Return whether the window after `lower` begins with the first row: it may be the whole table.
+
+        The first poll by an incrementing column reads no row, because it is not known which ids are settled.
+        """
+        return lower is None or (not self.timestamp and lower.last_id is None)
+
     def settled(self, upper: Bound) -> str:
         """Return the condition of the rows whose last change is before `upper`; the condition is never NULL."""
         by_time = [f"{self._time} < {self._moment(upper)}"] if self.timestamp else []

@@ -66,6 +66,13 @@ def check(store: ObjectStore, claim: Claim, now: Callable[[], float] = time.time
         )
 
 
+def holder(store: ObjectStore, key: str, now: Callable[[], float] = time.time) -> str | None:
+    """Return the owner of a lease that is held; None if it is free, or expired."""
+    stored = store.get(key)
+    found = None if stored is None else LeaseRecord.model_validate_json(stored.body)
+    return found.owner if found is not None and found.expires_at > now() else None
+
+
 class Lease:
     """A held lease, which a background thread renews until it is released."""
 

@@ -72,7 +72,7 @@ def run(spark: SparkSession, spec: PollSpec) -> PollReport:
     )
     columns = [each.sent for each in sent_columns(spec.schema.columns, spec.changes)]
     key = spec.record_key or RecordKey(spec.schema.key)
-    ranges = jdbc_source.page_ranges(spec.pages) if spec.rows.divisible and spec.lower is None else []
+    ranges = jdbc_source.page_ranges(spec.pages) if spec.rows.divisible and spec.rows.from_beginning(spec.lower) else []
     ctid = f", q.ctid as {jdbc_source.CTID}" if ranges else ""
     query = (
         f"select {record_sql.key_sql(key, columns)} as {KEY},"  # noqa: S608 - built from checked names

@@ -192,7 +192,7 @@ def _send(table: TableFlow, systems: Systems, started: StoredPoll, schema: Table
     """Send the window's rows; return their number, counted by the topic's offsets, and the duration in seconds."""
     kafka, rows, found = systems.kafka, polled_source.rows(table), started.poll
     name = (table.pipeline.spec.source.schema_, table.polled_table)
-    files = systems.postgres.files(*name) if rows.divisible and found.lower is None else None
+    files = systems.postgres.files(*name) if rows.divisible and rows.from_beginning(found.lower) else None
     before = kafka.end_offsets(table.topic)
     report = systems.run(
         job.run,

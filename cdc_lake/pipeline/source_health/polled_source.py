@@ -41,7 +41,7 @@ def rows(table: TableFlow) -> PolledRows:
 
 def delete_finder(table: TableFlow) -> str:
     """Return the name of the asset that finds the deletes of a polled table."""
-    return f"{table.reconciled.key('lake').path[-1]}_reconcile"
+    return f"{table.in_reconciled_target.key('lake').path[-1]}_reconcile"
 
 
 def query(table: TableFlow) -> str:
@@ -112,7 +112,7 @@ def bound(table: TableFlow, postgres: SourcePostgres, last: Bound | None) -> Bou
         return Bound(at=at)
     if last is None or last.next_id_at is None:
         return Bound(at=at, next_id=sequence.last_value, next_id_at=sequence.read_at)
-    if at < last.next_id_at:
+    if at <= last.next_id_at:
         return last.model_copy(update={"at": at})
     return Bound(at=at, last_id=last.next_id, next_id=sequence.last_value, next_id_at=sequence.read_at)
 

@@ -27,8 +27,12 @@ class PolledPostgres(FakePostgres):
 
     def change(self, key: int) -> None:
         """Change a row now; the clock advances by a second."""
-        self._changed[key] = self._clock[0]
+        self.change_at_bound(key)
         self.wait()
+
+    def change_at_bound(self, key: int) -> None:
+        """Change a row now; a poll does not see it before the clock advances."""
+        self._changed[key] = self._clock[0]
 
     def wait(self) -> None:
         """Advance the clock by a second."""

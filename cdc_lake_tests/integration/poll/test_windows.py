@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
+from psycopg2.extensions import cursor
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.source.poll_state import Bound
@@ -14,7 +16,7 @@ from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake_tests.integration.poll.conftest import NewPolled
 from cdc_lake_tests.integration.poll.polled_pipeline import PolledPipeline
 from resources.errors import AccessRefused
-from resources.postgres.polling import MARGIN_SECONDS
+from resources.postgres.polling import MARGIN_SECONDS, sequence
 from resources.postgres.resource import Postgres
 from resources.waiting import until
 
@@ -200,6 +202,29 @@ def test_an_incrementing_column_waits_for_smaller_ids(new_polled: NewPolled) -> 
     settle(reader)
     settle(reader)
     assert sorted(reader.seen) == [1, 2]
+
+
+def test_a_transaction_with_an_id_of_the_sequence_began_before_the_value_was_read(new_polled: NewPolled) -> None:
+    pipeline = new_polled("raced", "    - { name: goods, key: [id], poll: { mode: incrementing, incrementing: id } }")
+    pipeline.execute("create table goods (id bigint generated always as identity primary key, v text)")
+    began: list[datetime] = []
+
+    class Interleaved(cursor):
+        """Begins another transaction, which takes an id, before the sequence's value is read."""
+
+        def execute(self, query: Any, vars: Any = None) -> None:  # noqa: ANN401 - psycopg2's own names
+            if "pg_sequence_last_value" in str(query):
+                began.extend(
+                    at for (at,) in pipeline.execute("select now() from (select nextval('raced.goods_id_seq')) s")
+                )
+            super().execute(query, vars)
+
+    with pipeline.postgres.connect() as connection:
+        connection.cursor_factory = Interleaved
+        found = sequence(connection, "raced", "goods", "id")
+    assert found is not None
+    assert found.last_value == 1
+    assert found.read_at > began[0]
 
 
 def test_new_rows_are_found_by_id_and_changed_ones_by_time(new_polled: NewPolled) -> None:

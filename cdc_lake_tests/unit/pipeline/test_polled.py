@@ -13,9 +13,11 @@ import dagster as dg
 import pytest
 
 from cdc_lake.contract.errors import ContractError, SourceBrokenError
+from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.source.poll_state import PollState
+from cdc_lake.contract.table import lease
 from cdc_lake.jobs.poll import poll as job
 from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline import component
@@ -320,7 +322,7 @@ def test_the_sensor_polls_changed_rows_and_advances_an_idle_source(
     due = tick(polled, instance)
     assert isinstance(due, dg.SensorResult)
     [request] = due.run_requests or ()
-    assert request.run_key == "poll:shop.sales.orders:after-1:0"
+    assert request.run_key == f"poll:shop.sales.orders:after-1-{polled.state().upper.at.isoformat()}:0"
     assert request.job_name == "shop_poll"
     stages = [key.path[1] for key in request.asset_selection or ()]
     assert stages == ["topic"]  # the land sensor lands by the flush rule
@@ -330,6 +332,35 @@ def test_the_sensor_polls_changed_rows_and_advances_an_idle_source(
     begun = tick(polled, instance)
     assert isinstance(begun, dg.SensorResult)
     assert [each.run_key for each in begun.run_requests or ()] == ["poll:shop.sales.orders:begun-2:0"]
+
+
+def test_the_sensor_polls_again_after_a_run_that_found_no_row(polled: Polled, instance: dg.DagsterInstance) -> None:
+    polled.poll()
+    polled.postgres.wait()
+    polled.postgres.change(1)
+    first = tick(polled, instance)
+    polled.postgres.change_at_bound(1)  # before the run: the row is in a later window
+    assert polled.poll().polls == 0
+    polled.postgres.wait()
+    second = tick(polled, instance)
+    assert isinstance(first, dg.SensorResult)
+    assert isinstance(second, dg.SensorResult)
+    keys = [request.run_key for each in (first, second) for request in each.run_requests or ()]
+    assert len(set(keys)) == 2, "Dagster launches each run key once"
+
+
+def test_the_sensor_waits_for_a_poller(polled: Polled, instance: dg.DagsterInstance) -> None:
+    polled.poll()
+    polled.postgres.wait()
+    polled.postgres.change(1)
+    polled.fails = True
+    with pytest.raises(ContractError):
+        polled.poll()
+    with lease.held(polled.bucket, object_names.poll_lease_key("shop", "orders"), "a long run"):
+        waiting = tick(polled, instance)
+    assert isinstance(waiting, dg.SkipReason)
+    assert waiting.skip_message == "a long run polls or reconciles the table"
+    assert isinstance(tick(polled, instance), dg.SensorResult)
 
 
 def test_the_sensor_does_not_advance_on_another_server(polled: Polled, instance: dg.DagsterInstance) -> None:

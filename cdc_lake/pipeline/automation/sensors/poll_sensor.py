@@ -7,6 +7,8 @@ read up to the bound.
 import dagster as dg
 
 from cdc_lake.contract.errors import RaceLostError
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.table import lease
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick
 from cdc_lake.pipeline.automation.sensors.parallel_map import map_tables
@@ -56,9 +58,12 @@ def _position(table: TableFlow, postgres: SourcePostgres, store: ObjectStore) ->
     if epoch.number != last.poll.epoch:
         return dg.SkipReason(f"epoch {epoch.number} begins: `cdc-lake resnapshot {table.pipeline.name}` polls all rows")
     if last.poll.state == "begun":
+        if owner := lease.holder(chain.store, object_names.poll_lease_key(table.pipeline.name, table.name)):
+            return dg.SkipReason(f"{owner} polls or reconciles the table")
         return f"poll:{table.topic}:begun-{last.poll.number}"
     bound = polled_source.bound(table, postgres, last.poll.upper)
     if polling.has_changes(table, postgres, last.poll.upper, bound):
-        return f"poll:{table.topic}:after-{last.poll.number}"
+        # A run that finds no row any more moves only the end of the last poll, and the next run needs another position.
+        return f"poll:{table.topic}:after-{last.poll.number}-{last.poll.upper.at.isoformat()}"
     chain.advance(last, bound)
     return dg.SkipReason(f"no changed row up to {bound.at.isoformat(sep=' ', timespec='seconds')}")

@@ -34,6 +34,23 @@ def test_a_window_is_half_open_by_time_and_ends_with_an_id(
     assert rows.window(lower, UPPER) == condition
 
 
+@pytest.mark.parametrize(
+    ("rows", "lower", "expected"),
+    [
+        (TIME, None, True),
+        (TIME, Bound(at=UPPER.at), False),
+        (BY_ID, None, True),
+        (BY_ID, Bound(at=UPPER.at, next_id=9), True),
+        (BY_ID, LOWER, False),
+        (BOTH, Bound(at=UPPER.at), False),
+    ],
+)
+def test_a_window_without_a_lower_limit_may_be_the_whole_table(
+    rows: PolledRows, lower: Bound | None, expected: bool
+) -> None:
+    assert rows.from_beginning(lower) is expected
+
+
 def test_no_id_is_settled_before_the_first_bound() -> None:
     assert BY_ID.window(None, Bound(at=UPPER.at)) == "false"
 
