@@ -1,1 +1,1 @@
-"""Programs that measure cdc-lake, beside other systems where there are some. `python -m benchmarks` runs them all."""
+"""Programs that measure cdc-lake, some of them compared with other systems. `python -m benchmarks` runs them all."""

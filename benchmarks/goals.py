@@ -56,7 +56,7 @@ class GoalResult(BaseModel):
     measured: float | None
     bound: float | None
     against: str
-    """The ratio, the peer and the peer's figure, such as `1.2 x Iceberg (3.4)`; empty without a peer's figure."""
+    """The ratio, the peer and the peer's figure, such as `1.2 x Iceberg (3.4)`; empty if the bound is not relative."""
     share: float | None
     """The figure as a share of the bound; inverted for a figure that has to be at least the bound."""
     met: bool | None
@@ -137,7 +137,8 @@ def _evaluated(goal: Goal, figures: tuple[Figure, ...]) -> GoalResult:
     met = None
     if measured is not None and bound is not None and not goal.reported:
         met = measured >= bound if goal.at_least else measured <= bound
-    against = "" if theirs is None else f"{goal.ratio:.2g} x {goal.peer} ({theirs:.3g})"
+    is_relative = theirs is not None and bound == relative
+    against = f"{goal.ratio:.2g} x {goal.peer} ({theirs:.3g})" if is_relative else ""
     return GoalResult(
         number=goal.number,
         measure=goal.measure,

@@ -77,7 +77,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Size:
-    """What is needed at a rate; dollars are for a million changes, by component.
+    """The resources that a rate needs; dollars are for a million changes, by component.
 
     One connector reads the WAL of one pipeline, so that a rate above that of a connector needs several pipelines, each
     with a driver and executors of its own. `executors` are those of all pipelines, `partitions` those of one topic.
@@ -96,7 +96,7 @@ class Size:
     def limits(self) -> str:
         """What has to be added first when the rate grows."""
         if self.pipelines > 1:
-            return "pipelines: the task of a connector reads the WAL alone, so the tables are divided among several"
+            return "pipelines, among which the tables are divided: one task of a connector reads the whole WAL"
         if self.executors > 1:
             return "executors, and a partition of the topic for each of their cores"
         return "nothing: a batch takes little more than its fixed seconds"

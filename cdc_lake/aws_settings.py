@@ -136,4 +136,5 @@ def _fault(error: Any) -> str:  # noqa: ANN401 - pydantic's own mapping
     name = ".".join(map(str, error["loc"]))
     if error["type"] == "missing":
         return f"{name} is not set"
-    return f"{name}: {error['msg']}" if name else str(error["msg"]).removeprefix("Value error, ")
+    text = str(error["msg"]).removeprefix("Value error, ")
+    return f"{name}: {text}" if name else text

@@ -1,8 +1,8 @@
-"""One cold process: start Spark, write a new table from Northwind's raw objects in one commit, print what it took.
+"""One cold process: start Spark, write Northwind's raw objects in one commit, print its time and CPU seconds.
 
 `benchmarks.write_path.cold_start` starts it for each system, with `CDC_LAKE_HOME` of a stack on which the demo has run.
-cdc-lake is the local profile's job. The peers are plain Spark programs with Spark's default settings, `local[2]`, and
-their jars in `spark.jars`.
+For cdc-lake, it runs the upsert job of the local profile. The peers are plain Spark programs with Spark's default
+settings, `local[2]`, and their jars in `spark.jars`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COLUMNS = (
 TABLE = "northwind"
 
 
-def ours(target: str, manifests: int) -> None:
+def write_with_cdc_lake(target: str, manifests: int) -> None:
     """Apply Northwind's first manifests to a new target with the jobs and resources of the local profile."""
     from cdc_lake.jobs.apply import upsert  # noqa: PLC0415 - a peer's process does not import Dagster
     from cdc_lake.pipeline.bucket_location import location  # noqa: PLC0415
@@ -40,7 +40,7 @@ def ours(target: str, manifests: int) -> None:
         raise RuntimeError("Cannot measure a cold process: Northwind's raw objects were not applied.")
 
 
-def theirs(peer: str, folder: str, objects: Sequence[str]) -> None:
+def write_with_peer(peer: str, folder: str, objects: Sequence[str]) -> None:
     """Write the objects' newest events to a new table of another system, with Spark's default settings."""
     from benchmarks.peers.session import plain_session  # noqa: PLC0415 - our process does not import these
     from benchmarks.peers.table_formats import PEERS, Events  # noqa: PLC0415
@@ -57,9 +57,9 @@ def main(system: str, place: str, manifests: int, objects: Sequence[str]) -> Map
     Returns the time after the commit, in seconds since 1970, and the CPU seconds until then.
     """
     if system == OURS:
-        ours(place, manifests)
+        write_with_cdc_lake(place, manifests)
     else:
-        theirs(system, place, objects)
+        write_with_peer(system, place, objects)
     return {"committed_at": time.time(), "cpu_seconds": cpu_seconds()}
 
 

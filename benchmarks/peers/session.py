@@ -1,4 +1,4 @@
-"""Spark sessions for the peers: ours with all of them added, and a plain one for a single peer."""
+"""Spark settings for the peers, and a plain session for one of them."""
 
 from __future__ import annotations
 

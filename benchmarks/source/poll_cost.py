@@ -1,7 +1,7 @@
 """Measure whether the cost of a poll depends on the number of changed rows, and not on the size of the table.
 
-Starts a separate stack (PostgreSQL, Kafka, S3) and Spark as the local profile does. For tables of each size it polls
-everything once, and then several numbers of changed rows. A poll without an index on the polled column is measured for
+Starts a separate stack (PostgreSQL, Kafka, S3) and Spark as the local profile does. For each table size, it polls
+all rows once, then each number of changed rows. A poll without an index on the polled column is measured for
 comparison.
 
     python -m benchmarks.source.poll_cost --rows 50000 5000000 --changed 100 1000 10000
@@ -75,7 +75,7 @@ def _poll(pipeline: PolledPipeline) -> float:
 
 
 def main() -> int:
-    """Run it on a separate stack; print a table and JSON."""
+    """Run the benchmark on a separate stack and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[50_000, 500_000, 5_000_000])
     parser.add_argument("--changed", type=int, nargs="+", default=[100, COMPARED, 10_000])

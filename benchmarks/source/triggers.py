@@ -1,4 +1,4 @@
-"""Measure what the outbox's triggers add to a transaction, beside a row trigger that writes the same documents.
+"""Measure what the outbox's triggers add to a transaction, compared with a row trigger that writes the same documents.
 
 Starts a separate PostgreSQL with three databases: Northwind without triggers, with a row trigger
 (peers/row_trigger.sql), and with cdc-lake's outbox. Each round runs every kind of transaction once in each database.

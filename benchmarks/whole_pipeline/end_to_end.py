@@ -1,4 +1,4 @@
-"""Measure the way from PostgreSQL to a lake table, beside dlt: a first load, and a run after 1% of the rows changed.
+"""Measure a pipeline from PostgreSQL to a lake table, compared with dlt: a first load, and 1% of changes.
 
 Starts a separate stack. cdc-lake captures the table (snapshot and log by Debezium, Kafka, raw objects, Hudi table) and
 materialises its assets. dlt reads the same table by a cursor column and merges it into a Delta table on the same S3
@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.goals import DLT
+from benchmarks.measures.pipeline_stack import running_pipeline_stack
 from benchmarks.measures.usage import Usage, measured
-from benchmarks.measures.whole_stack import whole_stack
 from benchmarks.peers.dlt_process import environment
 from benchmarks.report.figures import OURS, Figure
 from benchmarks.report.results import Recorder
@@ -104,7 +104,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=1_000_000)
     recorder = Recorder(parser)
     options = parser.parse_args()
-    with whole_stack() as (home, folder):
+    with running_pipeline_stack() as (home, folder):
         used = measure(home, folder, options.rows)
     table = Table("step", "system", "wall s", "CPU s", title=f"{options.rows:,} rows")
     figures = []

@@ -1,4 +1,4 @@
-"""Measure how fast commands start: the import of the definitions, and a query with its process.
+"""Measure how fast commands start: the import of the definitions, and a query, including the start of its process.
 
 Runs the demo on a separate stack. The import is compared with that of Dagster alone, in the same interpreter.
 
@@ -33,7 +33,7 @@ def median(command: Sequence[str], rounds: int) -> Usage:
 
 
 def main() -> int:
-    """Run it on a separate stack, or on the one in --home, on which the demo has run."""
+    """Run the benchmark on a separate stack, or on the one in --home, on which the demo has run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--home", help="a running stack on which the demo has run")

@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measures.whole_stack import whole_stack
+from benchmarks.measures.pipeline_stack import running_pipeline_stack
 from benchmarks.report.figures import Figure
 from benchmarks.report.results import Recorder
 from cdc_lake.contract.objects import object_names
@@ -101,7 +101,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=10, help="rounds of changes of 1%% of the rows")
     recorder = Recorder(parser)
     options = parser.parse_args()
-    with whole_stack() as (_, folder):
+    with running_pipeline_stack() as (_, folder):
         figures = list(measure(folder, options.rows, options.rounds))
     table = Table(
         "", "", "first load", f"round {options.rounds}", title=f"{options.rows:,} rows, 1% changed in each round"

@@ -1,1 +1,1 @@
-"""Programs that measure the jobs: landing, upserts, and what they cost beside other table formats."""
+"""Programs that measure the jobs: landing, upserts, and their cost compared with other table formats."""

@@ -1,4 +1,4 @@
-"""Measure a cold process: from its start to the commit of Northwind's 829 events, beside plain Spark with each peer.
+"""Measure a cold process, from its start to the commit of Northwind's 829 events, and plain Spark with each peer.
 
 Runs the demo on a separate stack. Then, `--rounds` times and in turn, it starts a process for each system that reads
 the same raw objects and writes a new table (peers/cold.py).

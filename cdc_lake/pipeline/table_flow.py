@@ -81,8 +81,8 @@ class TableFlow:
         return tuple(each for each in self.in_targets if each.is_hudi)
 
     @property
-    def reconciled(self) -> TableFlow:
-        """This polled table in the target whose keys a reconciliation reads: a Hudi target, if there is one.
+    def in_reconciled_target(self) -> TableFlow:
+        """This table in the target whose keys a reconciliation reads: the first Hudi target, or else the first target.
 
         The deletes reach all targets through the topic.
         """

@@ -87,10 +87,15 @@ def copy(cur: cursor, schema: str, name: str, file: Path, delimiter: str) -> Non
                 sql.Literal(delimiter),
             )
             cur.copy_expert(into, lines)
-    except (OSError, UnicodeDecodeError) as error:
-        raise LoadError(f"Cannot read {file} as UTF-8: {error}. Nothing was loaded.") from error
+    except OSError as error:
+        raise LoadError(f"Cannot read {file}: {error.strerror}. Nothing was loaded. Give a readable file.") from error
+    except UnicodeDecodeError as error:
+        reason = f"it is not UTF-8 ({error.reason} at byte {error.start})"
+        raise LoadError(f"Cannot load {file}: {reason}. Nothing was loaded. Convert the file to UTF-8.") from error
     except psycopg2.DataError as error:
-        raise LoadError(f"Cannot load {file} into {name}: {str(error).strip()}\nNothing was loaded.") from error
+        raise LoadError(
+            f"Cannot load {file} into {name}: {str(error).strip()}\nNothing was loaded. Correct the line."
+        ) from error
 
 
 def count(cur: cursor, schema: str, names: Iterable[str]) -> tuple[tuple[str, int], ...]:

@@ -61,7 +61,8 @@ def run(cur: cursor, script: Script, schema: str, progress: Progress) -> list[st
                 cur.execute(statement.text)
         except psycopg2.Error as error:
             raise LoadError(
-                f"Cannot run {script.path}, line {_line(statement, error)}: {str(error).strip()}\nNothing was loaded."
+                f"Cannot run {script.path}, line {_line(statement, error)}: {str(error).strip()}\nNothing was loaded. "
+                "Correct the statement, then load again."
             ) from error
         if cur.connection.get_parameter_status("client_encoding") != "UTF8":
             # A script may set another encoding, but its text is sent as UTF-8.

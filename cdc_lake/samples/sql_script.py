@@ -65,7 +65,9 @@ def _read(path: Path) -> Script:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise LoadError(f"Cannot read {path}: {error.strerror}.") from error
+        raise LoadError(
+            f"Cannot read {path}: {error.strerror}. Make the file readable, or remove it from the folder."
+        ) from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise LoadError(f"Cannot read {path}, line {line}: it is not UTF-8. Convert the file to UTF-8.") from error

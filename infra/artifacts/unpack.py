@@ -54,7 +54,10 @@ def unpack_folders(archive: Path, into: Path, folders: Sequence[str]) -> None:
                 os.link(first, other)
             written.update(names)
     if missing := sorted(targets - written):
-        raise StackError(f"Cannot unpack {archive.name}: {missing[0]} links to a file that is not in the archive.")
+        raise StackError(
+            f"Cannot unpack {archive.name}: {missing[0]} links to a file that is not in the archive. Run `cdc-lake "
+            "setup` again, which downloads it again."
+        )
 
 
 def _plan(archive: Path, folders: Sequence[str]) -> tuple[dict[str, list[str]], set[str]]:

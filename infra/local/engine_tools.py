@@ -31,5 +31,8 @@ def run_tool(launch: Launch, component: str, home: Path, seconds: float = 120) -
     if code != 0:
         what = f"ended with code {code}" if code is not None else f"did not end within {seconds:.0f} s"
         tail = "\n".join(text.strip().splitlines()[-15:])
-        raise StackError(f"Cannot prepare {component}: {Path(launch.argv[0]).name} {what}:\n{tail}")
+        raise StackError(
+            f"Cannot prepare {component}: {Path(launch.argv[0]).name} {what}:\n{tail}\nCorrect the cause, then start "
+            "the stack again."
+        )
     return text

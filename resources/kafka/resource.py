@@ -26,7 +26,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _answered(function: Callable[Concatenate[Broker, AdminClient, P], T]) -> Callable[Concatenate[Kafka, P], T]:
+def _as_method(function: Callable[Concatenate[Broker, AdminClient, P], T]) -> Callable[Concatenate[Kafka, P], T]:
     """Convert a function of a broker and an admin client to a method that supplies both."""
 
     @wraps(function)
@@ -74,7 +74,8 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
         if not self._bootstrap:
             if self.cluster is None:
                 raise Unreachable(
-                    "Cannot connect to Kafka: neither `bootstrap` nor `cluster` is set in the Kafka resource.",
+                    "Cannot connect to Kafka: neither `bootstrap` nor `cluster` is set in the Kafka resource. Set one "
+                    "of them.",
                     self.hint,
                 )
             self._bootstrap = self.cluster.bootstrap(self.security)
@@ -104,14 +105,14 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
             self._admin = self._broker.admin()
         return self._admin
 
-    topics = _answered(topic_settings.names)
-    topic = _answered(topic_settings.describe)
-    ensure_topic = _answered(topic_changes.ensure)
-    delete_topic = _answered(topic_changes.delete)
+    topics = _as_method(topic_settings.names)
+    topic = _as_method(topic_settings.describe)
+    ensure_topic = _as_method(topic_changes.ensure)
+    delete_topic = _as_method(topic_changes.delete)
 
-    begin_offsets = _answered(partition_offsets.begin_offsets)
-    end_offsets = _answered(partition_offsets.end_offsets)
-    written_offsets = _answered(partition_offsets.written_offsets)
+    begin_offsets = _as_method(partition_offsets.begin_offsets)
+    end_offsets = _as_method(partition_offsets.end_offsets)
+    written_offsets = _as_method(partition_offsets.written_offsets)
 
     def ranges(self, topic: str, partition: int | None = None) -> dict[int, tuple[int, int]]:
         """Return the first and the end offset of the committed records, by partition (one, or all if None)."""

@@ -178,7 +178,8 @@ class EmrJobs(AwsResource):
         def current() -> JobRun:
             if self._cancelled.is_set():
                 raise JobFailed(
-                    f"Cannot complete {self.label(run)}: it was cancelled because its caller was interrupted."
+                    f"Cannot complete {self.label(run)}: it was cancelled because its caller was interrupted.",
+                    "Run it again.",
                 )
             last: JobRun = self.with_retries(lambda: self.refreshed(run))
             self._thread.last = last

@@ -132,10 +132,10 @@ def replay(
     wanted = [dead_letters.find(store, pipeline, each) for each in dict.fromkeys(letter or ())]
     chosen = wanted if letter else list(dead_letters.letters(store, pipeline))
     topics = {table.topic for table in flow.tables}
-    if orphans := [each.id for each in chosen if each.topic not in topics]:
+    if orphans := [each for each in chosen if each.topic not in topics]:
         raise ContractError(
-            f"Cannot replay {orphans[0]}: pipeline {pipeline} has no table for its topic. Add the table to the YAML "
-            f"again, or drop the letter with `cdc-lake dlq drop {pipeline} {orphans[0]}`."
+            f"Cannot replay {orphans[0].id}: pipeline {pipeline} has no table for topic {orphans[0].topic}. Add the "
+            f"table to the YAML again, or drop the letter with `cdc-lake dlq drop {pipeline} {orphans[0].id}`."
         )
     for table in flow.tables:
         letters = [each.id for each in chosen if each.topic == table.topic]

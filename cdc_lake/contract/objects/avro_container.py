@@ -17,7 +17,7 @@ from cdc_lake.contract.source.avro_records import AvroValue, ValueDecoder
 
 EXTENSION = "avro"
 SCHEMA_ID = "cdc_lake.schema_id"
-"""The key of the file's metadata whose value is the schema's id in the registry."""
+"""The key of the file's metadata whose value is the id in the registry of the schema that the records have in Kafka."""
 
 
 def join(records: Sequence[AvroValue]) -> bytes:

@@ -1,7 +1,8 @@
 """The transforms of one table, independent of the component that applies them.
 
 A source connector applies them by its settings (cdc_lake/pipeline/connector_transforms.py), a poll by SQL
-(cdc_lake/jobs/poll/record_sql.py), and landing to the text of a record (record_text.py). Verify computes the expected
+(cdc_lake/jobs/poll/record_sql.py), and landing to records in JSON (record_text.py) or Avro
+(cdc_lake/contract/source/avro_transforms.py). Verify computes the expected
 values (cdc_lake/jobs/verify/source_values.py).
 """
 

@@ -42,7 +42,7 @@ class UnknownSchemaError(UndecodableError):
 
 @dataclass(frozen=True)
 class AvroValue:
-    """A record's value in Avro's binary encoding, and the id and JSON text of its schema."""
+    """A record's value in Avro's binary encoding, the JSON text of its schema, and the id of its schema in Kafka."""
 
     schema_id: int
     schema: str

@@ -23,15 +23,15 @@ _CASTABLE: Mapping[str, frozenset[CastType]] = {
     "long": frozenset({"string"}),
     "boolean": frozenset({"string"}),
 }
-"""The casts of each type of Avro that change it; see CASTS in transforms.py. Other values are not changed."""
+"""For each Avro type, the casts that change its values. Other values are kept. transforms.py has the allowed CASTS."""
 
 
 @dataclass(frozen=True)
 class AvroTransform:
     """Changes the records of one schema: cast, renamed and inserted fields.
 
-    A field that has a change already is not changed again: its transform was applied at the source before. `names` and
-    `casts` are keyed by the field's name in `source`.
+    A field that the source has already transformed is not changed again. `names` and `casts` are keyed by the field's
+    name in `source`.
     """
 
     source: Any
@@ -43,10 +43,13 @@ class AvroTransform:
 
     @classmethod
     def of(cls, schema: str, changes: TableTransforms, name: str) -> Self:
-        """Return the transform for a schema, given as JSON text. Raises UndecodableError if it cannot be applied."""
+        """Return the transform for a schema, given as JSON text; `name` identifies the schema in errors.
+
+        Raises UndecodableError if the changes cannot be applied.
+        """
         found = json.loads(schema)
         if not isinstance(found, dict) or found.get("type") != "record":
-            raise UndecodableError(f"{name} is not that of a record, so that landing cannot apply its transforms")
+            raise UndecodableError(f"{name} is not a record schema, so landing cannot apply its transforms")
         names = {each["name"]: changes.renamed.get(each["name"], each["name"]) for each in found["fields"]}
         casts = {
             each["name"]: kind
@@ -57,7 +60,7 @@ class AvroTransform:
         fields = [_field(each, names[each["name"]], casts.get(each["name"])) for each in found["fields"]]
         fields += [{"name": new, "type": "string"} for new in inserted]
         if twice := [each for each, count in Counter(field["name"] for field in fields).items() if count > 1]:
-            raise UndecodableError(f"{name} has two fields {twice[0]} after the transforms of landing")
+            raise UndecodableError(f"the transforms of landing give {name} two fields {twice[0]}: use another new name")
         changed = found | {"fields": fields}
         parsed = fastavro.parse_schema(json.loads(json.dumps(changed)))
         return cls(fastavro.parse_schema(found), parsed, json.dumps(changed), names, casts, inserted)
@@ -82,7 +85,7 @@ def _primitive(kind: Any) -> str:  # noqa: ANN401 - a schema's JSON
 
 
 def _field(field: Mapping[str, Any], name: str, cast: CastType | None) -> dict[str, Any]:
-    """Return a field with its new name and type. The default of a cast field is of its previous type, unless NULL."""
+    """Return a field with its new name and type, without a default of the previous type."""
     changed = {**field, "name": name}
     if cast is not None:
         kind, target = field["type"], _TYPES[cast]

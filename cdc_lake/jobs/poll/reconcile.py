@@ -36,7 +36,7 @@ class ReconcileSpec:
     """The input of a reconciliation: the source's rows, the lake table's state, and the topic.
 
     `number` is the poll number of the deletes, and `upper` their time. `kafka`, `changes` and `record_key` are the same
-    as in PollSpec, and the fields of LakeTableSpec are explained there.
+    as in PollSpec. LakeTableSpec (jobs/lake_state.py) describes the fields that identify the lake table.
     """
 
     access: SourceAccess

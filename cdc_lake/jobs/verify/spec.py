@@ -52,8 +52,9 @@ class KafkaRange:
 
 @dataclass(frozen=True)
 class VerifySpec:
-    """The comparison of one table; the fields of LakeTableSpec are explained there.
+    """The comparison of one table.
 
+    LakeTableSpec (jobs/lake_state.py) describes the fields that identify the lake table.
     `lake` is the compared state, None for a table without a commit. `later` contains records that the lake has not
     applied: their keys are pending. If it is None, `lake` covers the point, and keys that changed after the point are
     compared by means of the raw events since `base`, a state from before the point (None: since the first manifest).

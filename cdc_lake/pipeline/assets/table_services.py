@@ -117,7 +117,7 @@ def _cleaned(report: CleanReport) -> tuple[str, Mapping[str, str | int | float]]
 def _reconciled(found: ReconcileResult) -> tuple[str, Mapping[str, str | int | float]]:
     report = found.report
     if report is None:
-        return "nothing to reconcile, the lake table does not exist yet", {}
+        return "nothing to reconcile, no record of the table is in the lake yet", {}
     text = f"{report.deletes} deletes sent; landing and applying follow"
     facts = {
         "deletes": report.deletes,
@@ -175,7 +175,7 @@ RECONCILIATION = Service(
     period="daily",
     description="Finds the rows that were deleted at the source, which polling does not see, by reading all keys of "
     "both sides, and sends a delete for each through the topic",
-    is_needed=lambda table: table.pipeline.polled and table == table.reconciled,
+    is_needed=lambda table: table.pipeline.polled and table == table.in_reconciled_target,
     job=reconcile.run,
     run=reconciliation.reconcile,
     result=_reconciled,

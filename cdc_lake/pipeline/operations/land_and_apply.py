@@ -53,8 +53,8 @@ def land(
 ) -> LandResult:
     """Land or adopt the topic's new records under the landing lease, which is taken only if the topic has new records.
 
-    With `new_records`, the caller knows that it has, and this is not read again. Raises what the job raises, and
-    LeaseHeldError.
+    With `new_records`, the caller has found new records, so the function does not look for them first. Raises what the
+    job raises, and LeaseHeldError.
     """
     if not new_records:
         found = table_progress.landing_input(table, kafka, location)

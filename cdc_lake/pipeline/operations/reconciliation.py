@@ -17,7 +17,10 @@ from cdc_lake.pipeline.table_flow import TableFlow
 
 @dataclass(frozen=True)
 class ReconcileResult:
-    """The reconciliation's number in the sequence of polls, and the job's report; both None without a lake table."""
+    """The reconciliation's number in the sequence of polls, and the job's report.
+
+    Both are None if no record is in the lake yet.
+    """
 
     number: int | None
     report: ReconcileReport | None

@@ -93,7 +93,8 @@ def _repair(table: TableFlow, systems: Systems, epoch: Epoch) -> Generator[str, 
     _apply(table, systems, epoch, owner)
     failpoints.reached("resnapshot.before_sweep")
     deletes = 0
-    for each in table.hudi_targets[:1]:  # a Parquet target hides the rows of older epochs
+    # Once, because all targets get the deletes from the topic. A Parquet target's view hides the rows of older epochs.
+    for each in table.hudi_targets[:1]:
         report = reconciliation.reconcile(each, polled).report
         deletes = 0 if report is None else report.deletes
     _apply(table, systems, epoch, owner)

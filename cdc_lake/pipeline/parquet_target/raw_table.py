@@ -108,7 +108,7 @@ def register(
 def _partitions(table: TableFlow, bucket: str, manifests: Iterable[Manifest]) -> Iterable[tuple[str, str]]:
     """Yield each partition that has objects, as `country=Peru/__epoch=0/__partition=0`, with its location.
 
-    Raises what require_same_layout() raises.
+    Raises what object_names_of() raises.
     """
     for manifest in manifests:
         for name in object_names_of(table, manifest):

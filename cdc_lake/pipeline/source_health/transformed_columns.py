@@ -35,7 +35,9 @@ def require_transformable(
     for name, masking in transforms.masked.items():
         kind = captured[name].type_name
         if column_types.base(kind) not in CHARACTER_TYPES or captured[name].kind != "base":
-            advice = f"Only columns of {' and '.join(CHARACTER_TYPES)} can be masked or hashed: exclude it instead"
+            selected = table.pipeline.polled and table.poll.sql
+            instead = f"cast it to text in {selected}, or leave it out there" if selected else "exclude it instead"
+            advice = f"Only columns of {' and '.join(CHARACTER_TYPES)} can be masked or hashed: {instead}"
             raise _error(table, f"column {name} is of type {kind}", advice)
         if masking.algorithm is not None and not all(column.streamed for column in omitted):
             advice = (

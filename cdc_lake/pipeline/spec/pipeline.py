@@ -141,8 +141,11 @@ class PipelineSpec(YamlModel):
                 continue
             required[table.name] += filter(None, (table.poll.timestamp, table.poll.incrementing))
             if table.poll.sql and (excluded := excluded_columns(self.transforms, table.name)):
-                reason = f"exclude: remove {excluded[0]}: {table.poll.sql} selects the columns"
-                raise self._invalid("transforms", None, f"{table.name}: {reason}")
+                reason = (
+                    f"{table.name}: exclude names {excluded[0]}, but {table.poll.sql} selects the columns; leave it "
+                    "out of the SELECT, and give the transform the table that it is for"
+                )
+                raise self._invalid("transforms", None, reason)
         keys = {table.name: table.key for table in self.tables}
         if found := find_fault(self.transforms, required, keys):
             raise self._invalid("transforms", None, found)

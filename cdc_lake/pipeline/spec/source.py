@@ -1,4 +1,4 @@
-"""The field `source` of a pipeline's YAML, and the tables and topics that a captured source has besides."""
+"""The field `source` of a pipeline's YAML, and the names of cdc-lake's own tables and topics for a captured source."""
 
 from __future__ import annotations
 

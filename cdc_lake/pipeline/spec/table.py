@@ -110,7 +110,8 @@ class TableSpec(YamlModel):
         needed = {"key": self.key, "partition_by": self.partition_by, "landing.partition_by": folders, "poll": polled}
         for field, required in needed.items():
             if named := [name for name in self.exclude_columns if name in required]:
-                reason = f"{with_verb(named)} in {field}, and must be captured; remove it from one of the lists"
+                columns = ", ".join(named)
+                reason = f"{with_verb(named)} in {field}; remove {columns} from exclude_columns or from {field}"
                 raise field_error(type(self).__name__, "exclude_columns", named, reason)
         if self.exclude_columns and self.poll is not None and self.poll.sql:
             reason = f"not allowed: {self.poll.sql} selects the columns; remove it"

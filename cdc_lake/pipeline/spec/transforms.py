@@ -107,7 +107,7 @@ class ReplaceField(_Transform):
         if not self.renames and not self.exclude:
             raise field_error(type(self).__name__, "renames", {}, "name a column in renames or exclude")
         if self.exclude and self.at == "landing":
-            reason = "remove it, or write at: source: a column that raw objects do not have need not be captured"
+            reason = "not allowed with at: landing, because an excluded column is not captured at all; write at: source"
             raise field_error(type(self).__name__, "exclude", None, reason)
         return self
 

@@ -22,7 +22,10 @@ from resources.spark.emr_serverless import EmrServerlessSpark
 
 @dataclass(frozen=True)
 class EmrResources:
-    """Creates the resources for the APIs at `url` over a stack; jobs are uploaded to the bucket of `location`."""
+    """Creates the resources for the emulated APIs at `url`.
+
+    `at` are the endpoints of the stack; jobs are uploaded to the bucket of `location`.
+    """
 
     url: str
     at: Endpoints

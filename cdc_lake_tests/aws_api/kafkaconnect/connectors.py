@@ -1,6 +1,6 @@
 """MSK Connect's connectors, and the operations that change them, on a Connect worker.
 
-An operation ends when a request describes or lists it or its connector: only then the worker's state is read.
+An operation ends when a request describes or lists it or its connector: only then is the worker's state read.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class MskConnect:
         return {"connectors": [{name: each[name] for name in _DESCRIBED} for each in found]}
 
     def _update(self, request: dict[str, Any]) -> Answer:
-        found = self._settled(request, "RUNNING")
+        found = self._require_state(request, "RUNNING")
         if request["currentVersion"] != found["currentVersion"]:
             raise AwsError("BadRequestException", f"The connector's current version is {found['currentVersion']}.")
         changes = {name: request[name] for name in _REQUESTED if name in request}
@@ -94,17 +94,17 @@ class MskConnect:
         if "connectorConfiguration" in changes:
             found["before"] = before
             self._put(found)
-        return self._begun(found, "UPDATING", "UPDATE_CONNECTOR_CONFIGURATION")
+        return self._begin_operation(found, "UPDATING", "UPDATE_CONNECTOR_CONFIGURATION")
 
     def _resume(self, request: dict[str, Any]) -> Answer:
-        found = self._settled(request, "PAUSED")
+        found = self._require_state(request, "PAUSED")
         self._put(found)
-        return self._begun(found, "RESUMING", "RESUME_CONNECTOR")
+        return self._begin_operation(found, "RESUMING", "RESUME_CONNECTOR")
 
     def _restart(self, request: dict[str, Any]) -> Answer:
-        found = self._settled(request, "RUNNING")
+        found = self._require_state(request, "RUNNING")
         self._worker.restart_failed(found["connectorName"])
-        return self._begun(found, "RESTARTING", "RESTART_CONNECTOR")
+        return self._begin_operation(found, "RESTARTING", "RESTART_CONNECTOR")
 
     def _delete(self, request: dict[str, Any]) -> Answer:
         found = self._connector(request["connectorArn"])
@@ -130,7 +130,7 @@ class MskConnect:
             raise not_found(arn)
         return self.connectors[arn]
 
-    def _settled(self, request: dict[str, Any], state: str) -> Answer:
+    def _require_state(self, request: dict[str, Any], state: str) -> Answer:
         found = self._refreshed(self._connector(request["connectorArn"]))
         if found["connectorState"] != state:
             raise AwsError("BadRequestException", f"The connector is {found['connectorState']}, not {state}.")
@@ -142,7 +142,7 @@ class MskConnect:
         except ConnectorConfigInvalid as error:
             connector["fault"] = str(error)
 
-    def _begun(self, connector: Answer, state: str, kind: str) -> Answer:
+    def _begin_operation(self, connector: Answer, state: str, kind: str) -> Answer:
         """Record an operation of the connector; return the answer to the request that began it."""
         arn = new_arn(self._region, "connector-operation", connector["connectorName"])
         self.operations[arn] = {

@@ -66,7 +66,7 @@ def reconcile(defs: Path) -> int:
     postgres = flow.source_postgres(found["postgres"])
     owner = f"writer {os.getpid()}"
     systems = polling.Systems(postgres, found["kafka"], location(found["store"]), spark().run, owner)
-    report = reconciliation.reconcile(flow.tables[0].reconciled, systems).report
+    report = reconciliation.reconcile(flow.tables[0].in_reconciled_target, systems).report
     return 0 if report is None else report.deletes
 
 

@@ -1,4 +1,4 @@
-"""An application that writes orders at a given rate, and continues after the server was away.
+"""An application that writes orders at a given rate, and continues after the server was unreachable.
 
 Some of its transactions are rolled back, and one stays open while others are committed. It counts what was committed.
 The statements are in order_changes.py.
@@ -22,7 +22,7 @@ from cdc_lake_tests.helpers.source_changes.order_changes import OrderChanges
 
 _RECONNECT_SECONDS = 0.2
 _CATCH_UP_SECONDS = 30.0
-"""The backlog that is caught up: an application whose database was away has requests waiting."""
+"""After an outage, at most this many seconds of missed changes are written at full speed."""
 _SLOW_STEPS = 25
 
 
@@ -85,7 +85,7 @@ class Traffic:
         return self.counts
 
     def _done(self) -> int:
-        """Return what counts for the rate: refused transactions too, so that their retries have pauses."""
+        """Return the changes and refused transactions so far; retries are counted too, so that they are paced."""
         return self.counts.changes + self.counts.refused
 
     def _step(self) -> None:
@@ -114,9 +114,9 @@ class Traffic:
             self.counts.transactions += 1
             self.counts.changes += changes
         except (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.IntegrityError):
-            self._failed(connection, committing)
+            self._count_failure(connection, committing)
 
-    def _failed(self, connection: Connection, committing: bool) -> None:
+    def _count_failure(self, connection: Connection, committing: bool) -> None:
         if not connection.closed:
             with suppress(psycopg2.Error):  # the connection is already lost; counted below
                 connection.rollback()
@@ -135,7 +135,7 @@ class Traffic:
                 self._slow_changes += self._changes.slow(cursor)
         except (psycopg2.OperationalError, psycopg2.InterfaceError):
             self._slow_changes = 0
-            self._failed(self._slow, committing=False)
+            self._count_failure(self._slow, committing=False)
 
     def _end_slow(self) -> None:
         if self._slow is None or self._slow.closed:
@@ -146,14 +146,14 @@ class Traffic:
             self.counts.transactions += 1
             self.counts.changes += changes
         except (psycopg2.OperationalError, psycopg2.InterfaceError):
-            self._failed(self._slow, committing=True)
+            self._count_failure(self._slow, committing=True)
 
     def _connected(self, until: Callable[[], bool]) -> bool:
         """Open the connections that are closed. Return False if `until` was true first."""
         retrying = Retrying(
             retry=retry_if_exception_type(psycopg2.OperationalError),
             wait=wait_fixed(_RECONNECT_SECONDS),
-            stop=_When(until),
+            stop=_StopWhen(until),
         )
         try:
             if self._fast is None or self._fast.closed:
@@ -178,7 +178,7 @@ class Traffic:
         return opened
 
 
-class _When(stop_base):
+class _StopWhen(stop_base):
     """Stops retrying when a condition is true."""
 
     def __init__(self, until: Callable[[], bool]) -> None:

@@ -42,7 +42,7 @@ def test_old_leases_expire_after_a_day_and_data_never(environment: Synthesized) 
     assert [rule for rule in rules.values() if "ExpirationInDays" in rule] == [], "raw objects must not expire"
 
 
-def test_the_queue_receives_events_of_raw_objects_of_that_bucket_only(environment: Synthesized) -> None:
+def test_the_queue_receives_events_of_raw_objects_of_the_lake_bucket_only(environment: Synthesized) -> None:
     [lake] = [b for name, b in environment.of("storage", "AWS::S3::Bucket").items() if name.startswith("Lake")]
     [configuration] = lake["NotificationConfiguration"]["QueueConfigurations"]
     assert configuration["Event"] == "s3:ObjectCreated:*"

@@ -112,7 +112,7 @@ def test_hidden_values_are_in_no_topic(new_pipeline: NewPipeline, count_trials: 
     assert pipeline.dead_letters() == []
     report = verified(pipeline)
     assert (report.clean, report.compared) == (True, 3), report
-    # Hashes by another salt are differences, in the hashed columns only.
+    # Hashes with another salt are differences, in the hashed columns only.
     other = verified(pipeline, "another-salt-0123456789")
     assert other.different == 3
     assert {column for one in other.differences for column in one.columns} == {"email_hash", "Login", "doc"}
@@ -138,9 +138,9 @@ def test_hidden_values_are_in_no_topic(new_pipeline: NewPipeline, count_trials: 
         assert b'{"state_province":"moved","visits":"3"}' in keys
     assert [text for text in CLEAR if any(text.encode() in message for message in messages)] == []
     # The heartbeats have no inserted column.
-    beats = list(pipeline.resources["kafka"].peek(pipeline.flow.heartbeat_topic))
-    assert beats
-    assert all(b"environment" not in (beat.value or b"") for beat in beats)
+    heartbeats = list(pipeline.resources["kafka"].peek(pipeline.flow.heartbeat_topic))
+    assert heartbeats
+    assert all(b"environment" not in (heartbeat.value or b"") for heartbeat in heartbeats)
     log = (find_home().path / "logs" / "connect.log").read_text()
     assert f"cdc-lake-{name}" in log
     assert HASH_SALT not in log

@@ -27,8 +27,8 @@ def service(name: str) -> dict[str, Any]:
     """Return the only service of a file."""
     found = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))["services"]
     assert list(found) == ["kafka-ui"]
-    endpoints: dict[str, Any] = found["kafka-ui"]
-    return endpoints
+    kafka_ui: dict[str, Any] = found["kafka-ui"]
+    return kafka_ui
 
 
 def test_all_compose_files_are_tested() -> None:
@@ -36,7 +36,7 @@ def test_all_compose_files_are_tested() -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_image_is_kafbats_with_a_fixed_version(name: str) -> None:
+def test_the_image_is_kafbat_with_a_fixed_version(name: str) -> None:
     assert re.fullmatch(r"kafbat/kafka-ui:v\d+\.\d+\.\d+", service(name)["image"])
     assert service(name)["image"] == service(FILES[0])["image"]
 

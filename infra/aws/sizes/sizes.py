@@ -99,7 +99,7 @@ def sizes(file: Path = FILE) -> dict[str, Size]:
     try:
         entries = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:
-        raise SizesError(f"Cannot read {file} as YAML: {error}") from error
+        raise SizesError(f"Cannot read {file}: {error}. Give a readable YAML file.") from error
     if not isinstance(entries, dict) or not entries:
         raise SizesError(f"Cannot read {file}: it has no environments. Add an entry such as `dev:`, a mapping.")
     return {str(name): _checked(str(name), entry, file) for name, entry in entries.items()}

@@ -211,6 +211,6 @@ def test_replay_reports_letters_that_fail_again(monkeypatch: pytest.MonkeyPatch)
 def test_replay_of_a_removed_table_is_rejected(letters: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     use_fake_spark(monkeypatch, ReplayReport())
     dead_letters.put(letters.bucket, "shop", [DeadLetter.of("shop.sales.gone", 0, 1, "r", None)])
-    assert "Cannot replay shop.sales.gone+0+1: pipeline shop has no table for its topic" in error_message(
+    assert "Cannot replay shop.sales.gone+0+1: pipeline shop has no table for topic shop.sales.gone" in error_message(
         run("replay", "shop")
     )

@@ -1,4 +1,4 @@
-"""The metrics of a pipeline: the watermark age of its oldest table and the number of unlanded offsets."""
+"""The metrics of a pipeline: the age of the oldest watermark of its tables and the number of unlanded offsets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def metrics_of(shop: Shop) -> Mapping[str, float]:
     return found.values
 
 
-def carried(shop: Shop) -> Shop:
+def land_and_apply_all(shop: Shop) -> Shop:
     """Land and apply everything of both tables, then send a heartbeat."""
     for table in shop.flow.tables:
         shop.land(table)
@@ -28,13 +28,13 @@ def carried(shop: Shop) -> Shop:
 
 def test_the_watermark_age_of_an_idle_source_stays_small(shop: Shop) -> None:
     shop.now = time.time()
-    found = metrics_of(carried(shop))
+    found = metrics_of(land_and_apply_all(shop))
     assert found[UNLANDED] == 0
     assert 0 <= found[WATERMARK_AGE] < 60
 
 
 def test_unlanded_offsets_are_summed_over_all_tables(shop: Shop) -> None:
-    carried(shop)
+    land_and_apply_all(shop)
     for number in range(3):
         shop.order(number)
     shop.customer("ANNE")
@@ -43,11 +43,11 @@ def test_unlanded_offsets_are_summed_over_all_tables(shop: Shop) -> None:
     assert metrics_of(shop)[UNLANDED] == 1
 
 
-def test_the_watermark_age_is_that_of_the_oldest_table(shop: Shop) -> None:
+def test_the_watermark_age_is_that_of_the_oldest_watermark(shop: Shop) -> None:
     shop.now = time.time() - 1000
     shop.write_heartbeat()
     shop.customer("ANNE")
-    carried(shop)
+    land_and_apply_all(shop)
     shop.customer("BERT")
     shop.land(shop.customers)  # not applied: the lake's watermark is the heartbeat before these records
     shop.now = time.time()
@@ -63,7 +63,7 @@ def test_a_table_without_a_watermark_has_no_age(shop: Shop) -> None:
 
 
 def test_a_table_without_a_topic_is_reported_and_the_others_are_counted(shop: Shop) -> None:
-    carried(shop)
+    land_and_apply_all(shop)
     shop.order(1)
     shop.customer("ANNE")
     shop.kafka.delete_topic(shop.customers.topic)

@@ -168,7 +168,7 @@ def test_a_poll_builds_keys_and_casts_like_the_connector(shop: Shop) -> None:
     assert record_sql.key_sql(whole, schema.columns) == "'{' || '\"order_id\":' || " + alone + " || '}'"
 
 
-def test_landing_must_be_able_to_change_records(tmp_path: Any) -> None:  # noqa: ANN401 - a path
+def test_transforms_at_landing_are_rejected_with_a_sink(tmp_path: Any) -> None:  # noqa: ANN401 - a path
     write_shop(
         tmp_path,
         YAML.replace("flush_seconds: 30", "sink: { layout: lenses }")

@@ -109,7 +109,7 @@ FAULTS = [
         "key: [order_id]",
         "key: [order_id]\n      exclude_columns: [note]\n      landing: { partition_by: [note] }",
         "tables.0.exclude_columns",
-        "note is in landing.partition_by, and must be captured",
+        "note is in landing.partition_by; remove note from exclude_columns",
     ),
     (
         "database: shop_lake",
@@ -190,13 +190,13 @@ FAULTS = [
         "key: [order_id]",
         "key: [order_id]\n      exclude_columns: [note, order_id]",
         "tables.0.exclude_columns",
-        "order_id is in key, and must be captured",
+        "order_id is in key; remove order_id from exclude_columns",
     ),
     (
         "[country]",
         "[country]\n      exclude_columns: [country]",
         "tables.1.exclude_columns",
-        "country is in partition_by, and must be captured",
+        "country is in partition_by; remove country from exclude_columns",
     ),
     (
         "key: [order_id]",
@@ -581,7 +581,7 @@ QUERY_FAULTS = [
         "  stream:",
         "  transforms: [{ type: ReplaceField, exclude: [note] }]\n  stream:",
         "transforms",
-        "exclude: remove note: order_countries.sql selects the columns",
+        "exclude names note, but order_countries.sql selects the columns",
     ),
     ("sql: order_countries.sql", "sql: ../a.sql", "tables.1.poll.sql", SQL_FILE),
     ("timestamp, timestamp: changed }", "timestamp }", "tables.0.poll.timestamp", "name the column for mode timestamp"),

@@ -72,7 +72,7 @@ def capture(shop: Shop, *given: dict[str, Any], epoch: int = 0) -> schema_captur
         (CAST | {"spec": {"order_id": "int8"}}, "'int32', 'int64', 'float64' or 'string'"),
         (
             {"type": "ReplaceField", "exclude": ["note"], "at": "landing"},
-            "remove it, or write at: source: a column that raw objects do not have need not be captured",
+            "not allowed with at: landing, because an excluded column is not captured at all",
         ),
         (HASH | {"columns": []}, "at least 1 item"),
         (HASH | {"algorithm": "MD5"}, "'SHA-256', 'SHA-384' or 'SHA-512'"),

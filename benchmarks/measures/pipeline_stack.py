@@ -14,10 +14,10 @@ from infra.local.components import needed_components
 
 
 @contextmanager
-def whole_stack() -> Iterator[tuple[Path, Path]]:
-    """Run the stack and yield its state folder and a folder for the pipeline's YAML; Spark is stopped before it.
+def running_pipeline_stack() -> Iterator[tuple[Path, Path]]:
+    """Run the stack; yield its state folder and a folder for the pipeline's YAML.
 
-    The process's environment refers to the stack.
+    Sets CDC_LAKE_HOME to the state folder. Stops Spark before the stack.
     """
     with (
         scratch_home() as home,
