@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract import failpoints
+from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.schema import record_text
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.schema.sent_columns import sent_columns
@@ -25,11 +26,13 @@ from cdc_lake.contract.secret_fields import OpenSettings
 from cdc_lake.contract.source.poll_state import Bound
 from cdc_lake.contract.source.polled_rows import PolledRows
 from cdc_lake.contract.source.source_access import SourceAccess
+from cdc_lake.jobs.apply.fold import cached
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.landing import kafka_options
 from cdc_lake.jobs.poll import jdbc_source, record_sql
 
 KEY, VALUE = "record_key", "record_value"
+_ROW_KEY = "row_key"
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class PollReport:
 
 @contract_errors()
 def run(spark: SparkSession, spec: PollSpec) -> PollReport:
-    """Write the rows of the window to the topic. Raises SourceUnreadableError."""
+    """Write the rows of the window to the topic. Raises SourceUnreadableError, ContractError."""
     started = time.monotonic()
     event = record_sql.event_fields(
         spec.access.database, spec.schema.table, spec.number, int(spec.upper.at.timestamp() * 1000)
@@ -74,20 +77,40 @@ def run(spark: SparkSession, spec: PollSpec) -> PollReport:
     key = spec.record_key or RecordKey(spec.schema.key)
     ranges = jdbc_source.page_ranges(spec.pages) if spec.rows.divisible and spec.rows.from_beginning(spec.lower) else []
     ctid = f", q.ctid as {jdbc_source.CTID}" if ranges else ""
+    # An index makes the key of a table unique.
+    row_key = (
+        "" if spec.rows.divisible else f", {record_sql.key_sql(RecordKey(spec.schema.key), columns)} as {_ROW_KEY}"
+    )
     query = (
         f"select {record_sql.key_sql(key, columns)} as {KEY},"  # noqa: S608 - built from checked names
-        f" {record_sql.value_sql(columns, event)} as {VALUE}{ctid}"
+        f" {record_sql.value_sql(columns, event)} as {VALUE}{ctid}{row_key}"
         f" from {spec.rows.relation} q where {spec.rows.window(spec.lower, spec.upper)}"
     )
     with jdbc_source.source_errors("poll", spec.schema.table):
         records = jdbc_source.read(spark, spec.access, query, ranges)
         failpoints.reached("poll.before_records")
-        records = records.select(KEY, VALUE)
+        records = records.drop(jdbc_source.CTID)
         if spec.schema.has_hashes:
-            records = records.mapInArrow(HashedValues(columns, spec.access.hash_salt), f"{KEY} string, {VALUE} string")
-        send(spark, records, spec.topic, spec.kafka)
+            records = records.mapInArrow(HashedValues(columns, spec.access.hash_salt), records.schema)
+        if not row_key:
+            send(spark, records, spec.topic, spec.kafka)
+        else:
+            with cached(records) as rows:
+                _require_unique_keys(rows, spec)
+                send(spark, rows, spec.topic, spec.kafka)
     failpoints.reached("poll.after_records")
     return PollReport(len(ranges) or 1, time.monotonic() - started)
+
+
+def _require_unique_keys(records: DataFrame, spec: PollSpec) -> None:
+    """Raise ContractError if a query returned several rows with one key, of which the lake would keep any one."""
+    repeated = records.groupBy(_ROW_KEY).count().where("count > 1").first()
+    if repeated is not None:
+        raise ContractError(
+            f"Cannot poll {spec.schema.table}: its SELECT returned {repeated['count']} rows with key "
+            f"{repeated[_ROW_KEY]}, and the lake has one row for each key. Nothing was sent. Change the join, or name "
+            "more columns as key."
+        )
 
 
 @dataclass(frozen=True)
@@ -104,11 +127,11 @@ class HashedValues:
         """Change the column VALUE."""
         for batch in batches:
             texts = [record_text.with_hashes(text, self.columns, self.salt) for text in batch.column(VALUE).to_pylist()]
-            yield pa.RecordBatch.from_arrays([batch.column(KEY), pa.array(texts, pa.string())], names=[KEY, VALUE])
+            yield batch.set_column(batch.schema.get_field_index(VALUE), VALUE, pa.array(texts, pa.string()))
 
 
 def send(spark: SparkSession, records: DataFrame, topic: str, kafka: Mapping[str, str]) -> None:
-    """Write records (key and value as text) to a topic; return after Kafka has acknowledged all of them."""
-    key, value = (F.col(name).cast("binary") for name in records.columns)
+    """Write records (KEY and VALUE as text) to a topic; return after Kafka has acknowledged all of them."""
+    key, value = (F.col(name).cast("binary") for name in (KEY, VALUE))
     options = {**kafka_options.options(spark, kafka), "kafka.acks": "all", "topic": topic}
     records.select(key.alias("key"), value.alias("value")).write.format("kafka").options(**options).save()

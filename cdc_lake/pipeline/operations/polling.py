@@ -156,6 +156,8 @@ def _poll(table: TableFlow, systems: Systems, store: ObjectStore, epoch: Epoch) 
             if not has_changes(table, systems.postgres, last.poll.upper, bound):
                 advanced = retry_races(partial(_advance, chain, bound))
                 return PollResult(advanced.poll, schema, count, records, seconds)
+        if last is None or last.poll.reached is None:
+            polled_source.require_times(table, systems.postgres)
         started = retry_races(partial(chain.begin, bound, topic, epoch.number))
         failpoints.reached("poll.after_begin")
         sent, took = _send(table, systems, started, schema.schema)

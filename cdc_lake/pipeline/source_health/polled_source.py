@@ -160,6 +160,20 @@ def require_pollable(table: TableFlow, postgres: SourcePostgres, columns: Sequen
         )
 
 
+def require_times(table: TableFlow, postgres: SourcePostgres) -> None:
+    """Raise ContractError if a row of the SELECT has no time, so that no poll would read it.
+
+    The column of a table is checked in the catalog. Raises what count() raises.
+    """
+    if table.poll.sql and table.poll.mode == "timestamp":
+        time = quoted(table.poll.timestamp)
+        if finds_row(table, postgres, f"q.{time} is null"):
+            raise ContractError(
+                f"{_cannot_poll(table)}: column {table.poll.timestamp} is NULL in some of its rows, which no poll "
+                "would read. Select another time for these rows, such as coalesce() of the times of both tables."
+            )
+
+
 def _require_timestamp(table: TableFlow, postgres: SourcePostgres, column: Column, what: str) -> None:
     zone = table.poll.time_zone
     if column.base not in (_ZONED, _UNZONED):

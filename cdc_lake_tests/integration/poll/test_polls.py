@@ -14,7 +14,7 @@ from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.failpoints import FailpointReached
 from cdc_lake.jobs.poll import jdbc_source
-from cdc_lake.pipeline.operations import reconciliation
+from cdc_lake.pipeline.operations import polling, reconciliation
 from cdc_lake_tests.integration.chain.test_types import same
 from cdc_lake_tests.integration.chain.type_values import CASES, LONG, TYPES_SQL
 from cdc_lake_tests.integration.poll.conftest import NewPolled
@@ -147,6 +147,8 @@ def test_interrupted_polls_are_repeated_with_their_windows(
         ("select id, changed from wrong.missing", 'relation "wrong.missing" does not exist'),
         ("select g.id, g.id, g.changed from wrong.goods g", "several of its columns have the same name: id"),
         ("select id, changed, 1 / (id - 1) as n from wrong.goods", "division by zero"),
+        ("select id, changed from wrong.goods, generate_series(1, 2)", "its SELECT returned 2 rows with key .*1"),
+        ("select id, null::timestamptz as changed from wrong.goods", "column changed is NULL in some of its rows"),
     ],
 )
 def test_a_wrong_query_is_reported_with_its_file(new_polled: NewPolled, sql: str, message: str) -> None:
@@ -158,6 +160,7 @@ def test_a_wrong_query_is_reported_with_its_file(new_polled: NewPolled, sql: str
     with pytest.raises(ContractError, match=rf"Cannot poll (wrong\.sql for chosen|wrong\.chosen): .*{message}"):
         pipeline.poll("chosen")
     pipeline.execute("drop schema wrong cascade")
+    pipeline.store.delete([polling.polls(pipeline.table("chosen"), pipeline.store).key])
 
 
 def test_the_query_and_the_table_have_topics_of_their_own(story: PolledPipeline) -> None:
