@@ -144,11 +144,16 @@ def _rejected(name: str, answer: httpx.Response) -> ConnectorConfigInvalid:
 
 
 def _rebalances(answer: httpx.Response) -> bool:
-    """Return whether the worker is rebalancing; it reports this with status 409, 503 or, for some requests, 500."""
+    """Return whether the worker is starting or rebalancing.
+
+    It reports a rebalance with status 409, 503 or, for some requests, 500. A worker that is starting answers 404 in
+    HTML: its web server runs before its REST interface.
+    """
     if _exists(answer):
         return False
     rebalancing = answer.status_code == HTTPStatus.INTERNAL_SERVER_ERROR and "rebalance" in _message(answer)
-    return rebalancing or answer.status_code in _BUSY
+    starting = answer.status_code == HTTPStatus.NOT_FOUND and "html" in answer.headers.get("content-type", "")
+    return rebalancing or starting or answer.status_code in _BUSY
 
 
 def _exists(answer: httpx.Response) -> bool:

@@ -20,7 +20,8 @@ shortly before other sessions see it as xact_start. The margin covers an interru
 # Autovacuum workers and walsenders write no rows.
 _ACTIVITY = """
 select statement_timestamp() - make_interval(secs => %(margin)s), min(xact_start),
-       (array_agg(pid order by xact_start))[1], bool_or(state = 'disabled')
+       (array_agg(concat_ws(', ', 'pid ' || pid, usename, application_name, state) order by xact_start))[1],
+       bool_or(state = 'disabled')
   from pg_stat_activity
  where datname = current_database() and pid <> pg_backend_pid()
    and backend_type not in ('autovacuum worker', 'walsender')
@@ -33,12 +34,12 @@ _PREPARED = "select gid from pg_prepared_xacts where database = current_database
 class TransactionsBound:
     """A time `at`: every transaction of the database that began earlier has ended or is prepared.
 
-    `oldest_pid` is the session whose open transaction sets the bound, None if there is no such session. `prepared` is
-    the id of a prepared transaction, whose start is unknown.
+    `held_back_by` is the session whose open transaction sets the bound (its pid, user, application and state), None if
+    there is no such session. `prepared` is the id of a prepared transaction, whose start is unknown.
     """
 
     at: datetime
-    oldest_pid: int | None
+    held_back_by: str | None
     prepared: str | None
 
 
@@ -91,7 +92,7 @@ def transactions_bound(connection: Connection) -> TransactionsBound:
                 f'As a superuser, run GRANT pg_read_all_stats TO "{user}".',
             )
         cursor.execute(_ACTIVITY, {"margin": MARGIN_SECONDS})
-        recent, oldest, pid, hidden = cursor.fetchone() or (None, None, None, None)
+        recent, oldest, session, hidden = cursor.fetchone() or (None, None, None, None)
         if hidden:
             raise ResourceError(
                 f"Cannot poll database {connection.info.dbname}: the setting track_activities is off in a session, "
@@ -102,9 +103,10 @@ def transactions_bound(connection: Connection) -> TransactionsBound:
         prepared = cursor.fetchone()
     if recent is None:
         raise RuntimeError("pg_stat_activity returned no row")
+    is_held = oldest is not None and oldest < recent
     return TransactionsBound(
-        at=recent if oldest is None else min(recent, oldest),
-        oldest_pid=pid if oldest is not None and oldest < recent else None,
+        at=oldest if is_held else recent,
+        held_back_by=session if is_held else None,
         prepared=None if prepared is None else prepared[0],
     )
 

@@ -58,7 +58,7 @@ def light(table: TableFlow) -> list[LightCheck]:
             passed=found.prepared is None,
             metadata={
                 "bound": dg.MetadataValue.timestamp(found.at),
-                "held_back_by_pid": str(found.oldest_pid or "no session"),
+                "held_back_by": found.held_back_by or "no session",
                 "prepared_transaction": found.prepared or "none",
             },
         )

@@ -130,6 +130,8 @@ def await_visible(table: TableFlow, postgres: SourcePostgres, seconds: float) ->
         lambda at: committed is not None and at > committed,
         seconds=seconds,
         what=f"polls of table {table.polled_table} to see changes that were committed at {committed}",
+        state=lambda at: f"{at}, held back by {postgres.transactions_bound().held_back_by or 'no session'}",
+        hint="End the session that holds it back, if it stays.",
     )
 
 

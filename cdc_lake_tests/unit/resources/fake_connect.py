@@ -14,7 +14,10 @@ Answer = tuple[int, object]
 
 @dataclass
 class FakeConnect:
-    """Responses by request (`GET /connectors/x/status`), used in order; the last one is repeated."""
+    """Responses by request (`GET /connectors/x/status`), used in order; the last one is repeated.
+
+    A body is sent as JSON, or as HTML if it is a text.
+    """
 
     answers: dict[str, list[Answer]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
@@ -66,8 +69,10 @@ def fake_connect() -> Iterator[FakeConnect]:
             fake.authorization = self.headers.get("authorization", "")
             sent = self.rfile.read(int(self.headers.get("content-length", 0)))
             code, body = fake.take(f"{self.command} {self.path}", sent)
-            raw = b"" if body is None else json.dumps(body).encode()
+            kind, text = ("text/html", body) if isinstance(body, str) else ("application/json", json.dumps(body))
+            raw = b"" if body is None else text.encode()
             self.send_response(code)
+            self.send_header("content-type", kind)
             self.send_header("content-length", str(len(raw)))
             self.end_headers()
             self.wfile.write(raw)

@@ -87,6 +87,12 @@ def test_a_call_during_a_rebalance_is_retried(worker: FakeConnect) -> None:
     assert connect(worker).put("nw", CONFIG) == "created"
 
 
+def test_a_call_while_the_worker_starts_is_retried(worker: FakeConnect) -> None:
+    starting = (404, "<h2>HTTP ERROR 404 Not Found</h2>")
+    worker.on(f"GET {AT}/config", starting, starting, (200, STORED))
+    assert connect(worker).get("nw") == STORED
+
+
 def test_a_lasting_rebalance_raises_an_error(worker: FakeConnect) -> None:
     worker.on(f"PUT {AT}/config", BUSY)
     with pytest.raises(ConnectRequestFailed, match="rebalance in process"):
