@@ -98,7 +98,7 @@ def test_a_missing_file_and_another_encoding_are_named(database: ConnectionParam
         load_moma(database, {"artists": tmp_path / "absent.txt"})
     latin = tmp_path / "latin.txt"
     latin.write_bytes((HEAD + "1|Équipo||||\n").encode("latin-1"))
-    with pytest.raises(LoadError, match=r"Cannot read .*latin\.txt as UTF-8"):
+    with pytest.raises(LoadError, match=r"Cannot load .*latin\.txt: it is not UTF-8"):
         load_moma(database, {"artists": latin})
 
 
