@@ -109,7 +109,7 @@ def delete(scene: Scene, run_stages: RunStages) -> Story:
         "in_refined_after": catalog.count("addresses_by_country", address_condition),
         "equal_after": scene.verify(table).clean,
     }
-    # None is left before if the story was interrupted after the reconciliation, and is told again.
+    # `before` is 0 if the story was interrupted after the reconciliation, and runs again.
     return {**seen, "ok": list(seen.values()) == [address, before, [f"extra {address}"] * before, 0, 0, 0, True]}
 
 

@@ -86,7 +86,7 @@ class TableFlow:
 
         The deletes reach all targets through the topic.
         """
-        return next(iter((*self.hudi_targets, *self.in_targets)))
+        return (*self.hudi_targets, *self.in_targets)[0]
 
     @property
     def is_hudi(self) -> bool:

@@ -56,7 +56,7 @@ def unpack_folders(archive: Path, into: Path, folders: Sequence[str]) -> None:
     if missing := sorted(targets - written):
         raise StackError(
             f"Cannot unpack {archive.name}: {missing[0]} links to a file that is not in the archive. Run `cdc-lake "
-            "setup` again, which downloads it again."
+            "setup` again; if it fails again, ask the Maven repository's operator."
         )
 
 

@@ -106,7 +106,7 @@ class ConnectRestClient:
         rebalancing = Retrying(
             stop=stop_after_delay(self.rebalance_seconds),
             wait=wait_exponential(multiplier=0.2, max=2),
-            retry=retry_if_result(_rebalances),
+            retry=retry_if_result(_is_not_ready),
         )
         try:
             answer: httpx.Response = rebalancing(
@@ -143,7 +143,7 @@ def _rejected(name: str, answer: httpx.Response) -> ConnectorConfigInvalid:
     )
 
 
-def _rebalances(answer: httpx.Response) -> bool:
+def _is_not_ready(answer: httpx.Response) -> bool:
     """Return whether the worker is starting or rebalancing.
 
     It reports a rebalance with status 409, 503 or, for some requests, 500. A worker that is starting answers 404 in

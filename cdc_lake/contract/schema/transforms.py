@@ -2,8 +2,8 @@
 
 A source connector applies them by its settings (cdc_lake/pipeline/connector_transforms.py), a poll by SQL
 (cdc_lake/jobs/poll/record_sql.py), and landing to records in JSON (record_text.py) or Avro
-(cdc_lake/contract/source/avro_transforms.py). Verify computes the expected
-values (cdc_lake/jobs/verify/source_values.py).
+(cdc_lake/contract/source/avro_transforms.py). Verify computes the expected values
+(cdc_lake/jobs/verify/source_values.py).
 """
 
 from __future__ import annotations

@@ -30,8 +30,9 @@ _CASTABLE: Mapping[str, frozenset[CastType]] = {
 class AvroTransform:
     """Changes the records of one schema: cast, renamed and inserted fields.
 
-    A field that the source has already transformed is not changed again. `names` and `casts` are keyed by the field's
-    name in `source`.
+    A field that the source has already transformed is not changed again. `source` and `target` are the schemas before
+    and after, `text` is the JSON text of `target`. `names` and `casts` are keyed by the field's name in `source`,
+    `inserted` has the values of new fields.
     """
 
     source: Any

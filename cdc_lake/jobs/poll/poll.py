@@ -76,14 +76,13 @@ def run(spark: SparkSession, spec: PollSpec) -> PollReport:
     columns = [each.sent for each in sent_columns(spec.schema.columns, spec.changes)]
     key = spec.record_key or RecordKey(spec.schema.key)
     ranges = jdbc_source.page_ranges(spec.pages) if spec.rows.divisible and spec.rows.from_beginning(spec.lower) else []
-    ctid = f", q.ctid as {jdbc_source.CTID}" if ranges else ""
-    # An index makes the key of a table unique.
-    row_key = (
-        "" if spec.rows.divisible else f", {record_sql.key_sql(RecordKey(spec.schema.key), columns)} as {_ROW_KEY}"
-    )
+    selected = {KEY: record_sql.key_sql(key, columns), VALUE: record_sql.value_sql(columns, event)}
+    if ranges:
+        selected[jdbc_source.CTID] = "q.ctid"
+    if not spec.rows.divisible:
+        selected[_ROW_KEY] = record_sql.key_sql(RecordKey(spec.schema.key), columns)
     query = (
-        f"select {record_sql.key_sql(key, columns)} as {KEY},"  # noqa: S608 - built from checked names
-        f" {record_sql.value_sql(columns, event)} as {VALUE}{ctid}{row_key}"
+        f"select {', '.join(f'{text} as {name}' for name, text in selected.items())}"  # noqa: S608 - checked names
         f" from {spec.rows.relation} q where {spec.rows.window(spec.lower, spec.upper)}"
     )
     with jdbc_source.source_errors("poll", spec.schema.table):
@@ -92,7 +91,7 @@ def run(spark: SparkSession, spec: PollSpec) -> PollReport:
         records = records.drop(jdbc_source.CTID)
         if spec.schema.has_hashes:
             records = records.mapInArrow(HashedValues(columns, spec.access.hash_salt), records.schema)
-        if not row_key:
+        if spec.rows.divisible:  # an index makes the key unique
             send(spark, records, spec.topic, spec.kafka)
         else:
             with cached(records) as rows:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from resources.connect.rest_client import _rebalances
+from resources.connect.rest_client import _is_not_ready
 from resources.errors import KafkaRequestFailed, LeaderMoving
 from resources.kafka import partition_offsets
 from resources.kafka.client import Broker
@@ -27,7 +27,7 @@ from resources.kafka.client import Broker
     ],
 )
 def test_a_rebalance_is_recognised_by_status_or_message(status: int, message: str, retried: bool) -> None:
-    assert _rebalances(httpx.Response(status, json={"error_code": status, "message": message})) is retried
+    assert _is_not_ready(httpx.Response(status, json={"error_code": status, "message": message})) is retried
 
 
 class FakeAdmin:
