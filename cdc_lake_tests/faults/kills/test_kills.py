@@ -21,8 +21,8 @@ from cdc_lake_tests.pytest_hooks.seeds import named_in_failures
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
 SEED = "CDC_LAKE_FAULTS_SEED"
-KILLS = size(in_ci=len(targets("triggered")), full=51)
-"""In CI a whole round, and more if a target was not running in its turn."""
+KILLS = size(in_ci=len(targets("triggered")), full=26)
+"""In CI a whole round, and more if a target was not running in its turn; in a full run two rounds in each mode."""
 MAX_KILLS = 4 * KILLS
 """A campaign fails after this number, if one of its targets never ran in its turn."""
 EVERY_SECONDS = 7.0
@@ -30,7 +30,7 @@ RATE = 50.0
 RECORD = Path("build/random_kills.txt")
 """Seed, log and result of the last campaign: workers of pytest-xdist print to nowhere, so .ci/run prints it."""
 PAUSE_AFTER = size(in_ci=6, full=17)
-"""At least one pause, two in a full run: each takes minutes, since failed runs are retried with growing delays."""
+"""At least one pause: each takes minutes, since failed runs are retried with growing delays."""
 
 
 @pytest.mark.timeout(3600)

@@ -1,6 +1,6 @@
 """kill -9 of all processes at random times, with a copy-on-write and a merge-on-read target that is compacted often.
 
-The campaign is that of `make soak ARGS=--merge-on-read`, with as many kills as in test_kills.py.
+The campaign is that of `make soak ARGS=--merge-on-read`, in one of the two modes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import pytest
 
 from cdc_lake.pipeline.spec.pipeline import Mode
 from cdc_lake_tests.faults.kills.soak import MERGE_ON_READ
-from cdc_lake_tests.faults.kills.test_kills import EVERY_SECONDS, KILLS, PAUSE_AFTER, RATE, RECORD, SEED
+from cdc_lake_tests.faults.kills.test_kills import EVERY_SECONDS, PAUSE_AFTER, RATE, RECORD, SEED
 from cdc_lake_tests.helpers.project_copy import ROOT
 from cdc_lake_tests.pytest_hooks.long_test_sizes import full_only
 from cdc_lake_tests.pytest_hooks.seeds import named_in_failures
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
+
+KILLS = 51
 
 
 @full_only
