@@ -214,9 +214,7 @@ def engines(at: Endpoints, rows: int) -> Bench:
         aws_access_key_id=at.s3_access_key,
         aws_secret_access_key=secret,
     ).create_bucket(Bucket="bench")
-    store = ObjectStore(
-        bucket="bench", endpoint_url=at.s3_endpoint, aws_access_key_id=at.s3_access_key, aws_secret_access_key=secret
-    )
+    store = ObjectStore(bucket="bench", endpoint_url=at.s3_endpoint, access_key=at.s3_access_key, secret_key=secret)
     properties = [str(jobs.FOLDER / "spark.properties"), str(jobs.FOLDER / "spark-local.properties")]
     log = str(jobs.FOLDER / "log4j2-local.properties")
     session = LocalSpark(

@@ -74,7 +74,7 @@ def resources() -> dict[str, dg.ConfigurableResource[Any]]:
         ),
         "kafka": kafka,
         "connect": _connect(settings, kafka),
-        "store": ObjectStore(bucket=settings.bucket, region_name=settings.region),
+        "store": ObjectStore(bucket=settings.bucket, region=settings.region),
         "spark": _spark(settings),
         "glue": GlueCatalog(region=settings.region),
         "athena": Athena(

@@ -103,14 +103,7 @@ def _made(at: Endpoints | None, home: Path) -> dict[str, dg.ConfigurableResource
         "attempts": _ATTEMPTS if at else 1,
     }
     bucket = at.bucket if at else "none"
-    store = ObjectStore(
-        bucket=bucket,
-        region_name=at.region if at else REGION,
-        endpoint_url=at.s3_endpoint if at else nowhere,
-        aws_access_key_id=access,
-        aws_secret_access_key=secret,
-        hint=hint,
-    )
+    store = ObjectStore(**{**aws, "endpoint_url": at.s3_endpoint if at else nowhere}, bucket=bucket)
     deployment = Deployment(
         profile="local",
         source_host=at.postgres_host if at else "127.0.0.1",

@@ -249,10 +249,10 @@ def running_table(*, counted: bool) -> Iterator[PipelineTable]:
             proxied, direct = (
                 ObjectStore(
                     bucket=BUCKET,
-                    region_name=at.region,
+                    region=at.region,
                     endpoint_url=to,
-                    aws_access_key_id=at.s3_access_key,
-                    aws_secret_access_key=secret,
+                    access_key=at.s3_access_key,
+                    secret_key=secret,
                 )
                 for to in (at.s3_endpoint if proxy is None else proxy.endpoint, at.s3_endpoint)
             )

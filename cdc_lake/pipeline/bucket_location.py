@@ -27,6 +27,4 @@ def location(store: ObjectStore) -> S3Location:
                 f" ({error}).",
                 store.hint,
             ) from error
-    return S3Location(
-        store.bucket, store.endpoint_url, store.region_name, store.aws_access_key_id, store.aws_secret_access_key
-    )
+    return S3Location(store.bucket, store.endpoint_url, store.region, store.access_key, store.secret_key)

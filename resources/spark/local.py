@@ -7,30 +7,25 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import dagster as dg
-import pyarrow as pa
-from dagster_pyspark import LazyPySparkResource
-from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
 
 from resources.errors import ResourceError
 from resources.object_store import ObjectStore
 from resources.spark import properties_files, scratch_folder
 from resources.spark.job_interface import JobRun
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 S = TypeVar("S")
 R = TypeVar("R")
 
 _S3A = "s3a"
 """S3A's subfolder of the folder for temporary files."""
-_CACHED_CLASSES = ("functions", "PythonUtils")
-"""Classes that PySpark looks up by name for each column that it creates. Each time, the JVM searches some 300 jars,
-which takes 1.3 ms, or 0.3 s in each upsert. A class that is an attribute of py4j's JVMView is not looked up again."""
 _log = logging.getLogger(__name__)
 
 
@@ -90,7 +85,9 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def _warm(self) -> None:
         try:
-            self.session().range(0, 1, 1, 1).mapInArrow(_same, "id bigint").collect()
+            from resources.spark import session  # noqa: PLC0415 - as in _started
+
+            session.start_python_worker(self.session())
         except Exception:  # noqa: BLE001 - session() raises the error to its caller
             _log.debug("Cannot start Spark before the first job", exc_info=True)
         finally:
@@ -126,12 +123,9 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         temporary = f'"-Djava.io.tmpdir={scratch}"' if scratch else ""
         options = (config.get("spark.driver.extraJavaOptions", ""), log, temporary, self.java_options)
         config["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
-        _launch(config)
-        session: SparkSession = LazyPySparkResource(spark_config=config).spark_session
-        hadoop = session.sparkContext._jsc.hadoopConfiguration()  # PySpark has no public API for it
-        for name, value in self.store.hadoop_secrets().items():
-            hadoop.set(name, value)
-        return session
+        from resources.spark import session  # noqa: PLC0415 - imports PySpark, which most commands do not need
+
+        return session.start(config, self.store.hadoop_secrets())
 
     def _scratch(self) -> Path | None:
         """Return the process's folder for temporary files, created if it is missing; None if it is not configured."""
@@ -149,8 +143,10 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def require_alive(self, wait_seconds: float = 0.0) -> None:
         """Raise ResourceError if the session's JVM has ended, or ends within `wait_seconds`."""
-        jvm = getattr(SparkContext._gateway, "proc", None)  # PySpark has no public API for it
-        if _Process.session is None or jvm is None:
+        if _Process.session is None:
+            return
+        gateway = _Process.session.sparkContext._gateway  # PySpark has no public API for it
+        if (jvm := getattr(gateway, "proc", None)) is None:
             return
         try:
             code = jvm.wait(wait_seconds)
@@ -186,22 +182,3 @@ def _local_folders(folder: Path) -> dict[str, str]:
         "spark.hadoop.hadoop.tmp.dir": str(folder / "hadoop"),
         "spark.hadoop.fs.s3a.buffer.dir": str(folder / _S3A),
     }
-
-
-def _launch(config: Mapping[str, str]) -> None:
-    """Start the process's JVM if it is not running.
-
-    Its standard output is discarded: only libraries write to it, such as the class that measures Hudi's records, which
-    warns of a debugger and an agent that it does not need. Logs and the JVM's own messages are on standard error
-    (-XX:+DisplayVMOutputToStderr in the properties).
-    """
-    if SparkContext._gateway is None:
-        conf = SparkConf(loadDefaults=False).setAll(list(config.items()))
-        gateway = launch_gateway(conf, {"stdout": subprocess.DEVNULL})  # type: ignore[no-untyped-call]
-        for name in _CACHED_CLASSES:
-            setattr(gateway.jvm, name, getattr(gateway.jvm, name))
-        SparkContext._ensure_initialized(gateway=gateway)
-
-
-def _same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from batches

@@ -14,9 +14,9 @@ from cdc_lake.contract.table.event_order import ORDER_COLUMN, Watermark
 from resources.athena import Athena
 
 UNCHANGED = "nothing new, nothing changed"
+"""The value of `changes` if a materialisation changed nothing."""
 DELETES = "not seen by polling"
 """The value of the label `deletes` of assets and checks of polled tables."""
-"""The value of `changes` if a materialisation changed nothing."""
 
 Metadata = dict[str, dg.MetadataValue]
 

@@ -78,10 +78,10 @@ def main(home: str, scratch: str, file: str) -> None:
     HudiTable.options = use_options(call.options)  # type: ignore[method-assign,assignment]
     store = ObjectStore(
         bucket=call.location.bucket,
-        region_name=call.location.region,
+        region=call.location.region,
         endpoint_url=call.location.endpoint_url,
-        aws_access_key_id=call.location.access_key,
-        aws_secret_access_key=call.location.secret_key,
+        access_key=call.location.access_key,
+        secret_key=call.location.secret_key,
     )
     with running_spark(load_endpoints(Path(home)), store, Path(scratch)) as spark:
         print(call.job(spark, call.spec))

@@ -31,9 +31,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Run Spark on a stack."""
     with scratch_home() as home, running_stack(home, ("s3",)):
         at = load_endpoints(home)
-        store = ObjectStore(
-            bucket="classes", endpoint_url=at.s3_endpoint, aws_access_key_id="a", aws_secret_access_key="b"
-        )
+        store = ObjectStore(bucket="classes", endpoint_url=at.s3_endpoint, access_key="a", secret_key="b")
         with running_spark(at, store, tmp_path_factory.mktemp("spark")) as session:
             yield session
 

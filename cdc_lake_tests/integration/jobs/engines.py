@@ -56,10 +56,10 @@ def running_engines(
         at = load_endpoints(home)
         store = ObjectStore(
             bucket=BUCKET,
-            region_name=at.region,
+            region=at.region,
             endpoint_url=at.s3_endpoint,
-            aws_access_key_id=at.s3_access_key,
-            aws_secret_access_key=at.s3_secret_key.get_secret_value(),
+            access_key=at.s3_access_key,
+            secret_key=at.s3_secret_key.get_secret_value(),
         )
         make_bucket(location(store))
         with running_spark(at, store, scratch, additions) as session:

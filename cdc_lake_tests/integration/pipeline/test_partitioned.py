@@ -48,8 +48,8 @@ def spark_on_query_stack(query_stack: QueryStack, tmp_path_factory: pytest.TempP
     store = ObjectStore(
         bucket=at.bucket,
         endpoint_url=at.s3_endpoint,
-        aws_access_key_id=at.s3_access_key,
-        aws_secret_access_key=secret,
+        access_key=at.s3_access_key,
+        secret_key=secret,
     )
     with running_spark(at, store, tmp_path_factory.mktemp("spark")) as session:
         yield Engines(location(store), Kafka(bootstrap=at.kafka_bootstrap), session)

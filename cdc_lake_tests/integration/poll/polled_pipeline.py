@@ -145,10 +145,10 @@ class PolledPipeline:
         at = self.engines.location
         store = ObjectStore(
             bucket=at.bucket,
-            region_name=at.region,
+            region=at.region or "us-east-1",
             endpoint_url=at.endpoint_url,
-            aws_access_key_id=at.access_key,
-            aws_secret_access_key=at.secret_key,
+            access_key=at.access_key,
+            secret_key=at.secret_key,
         )
         spark, connect = SimpleNamespace(run=self.run), SimpleNamespace()
         systems = verification.Systems(self.postgres, self.engines.kafka, connect, store, spark)  # type: ignore[arg-type]

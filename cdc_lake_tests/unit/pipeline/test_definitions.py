@@ -228,7 +228,7 @@ def test_secrets_are_in_no_snapshot_run_or_event() -> None:
 def test_resolved_resources_contain_the_secrets_but_do_not_print_them() -> None:
     found = profile.resolved()
     assert "spark" not in found
-    assert (found["postgres"].password, found["store"].aws_secret_access_key) == (PASSWORD, SECRET)
+    assert (found["postgres"].password, found["store"].secret_key) == (PASSWORD, SECRET)
     assert found["connect"].password == CONNECT
     assert not any(secret in repr(found) for secret in (PASSWORD, CONNECT))
     assert SECRET not in repr(found)

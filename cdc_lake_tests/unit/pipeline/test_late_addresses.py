@@ -96,7 +96,7 @@ def test_an_asset_gets_current_addresses_and_keys(unstarted_stack: Stack) -> Non
 
     @dg.asset
     def probe(kafka: Kafka, postgres: Postgres, store: ObjectStore, spark: LocalSpark) -> None:
-        keys = (store.aws_access_key_id, store.aws_secret_access_key, *spark.store.hadoop_secrets().values())
+        keys = (store.access_key, store.secret_key, *spark.store.hadoop_secrets().values())
         found.append(" ".join(map(str, (kafka.bootstrap, postgres.password, *keys, Path(spark.java_home).name))))
 
     job = dg.Definitions(assets=[probe], resources=profile.run_resources()).resolve_implicit_global_asset_job_def()
@@ -134,5 +134,5 @@ def test_unchanged_resources_are_created_once_and_secrets_are_set_each_time(
         unstarted_stack.up(port)
         for _ in range(3):
             monkeypatch.setenv("CDC_LAKE_S3_ACCESS_KEY", "")
-            assert profile.resolved()["store"].aws_access_key_id == f"access-{port}"
+            assert profile.resolved()["store"].access_key == f"access-{port}"
     assert [java.name for java in java_homes] == ["java-42000", "java-43000"]

@@ -35,6 +35,7 @@ from resources.kafka.msk import Msk
 from resources.msk_connect.connector_request import ConnectSettings
 from resources.msk_connect.plugins import MskPlugins
 from resources.msk_connect.resource import MskConnect
+from resources.object_store import ObjectStore
 from resources.quicksight.resource import QuickSight
 from resources.spark.emr import EmrSteps
 from resources.spark.emr_job_files import JobFiles
@@ -51,8 +52,10 @@ SETTINGS = ConnectSettings(
     worker_configurations={},
     log_group="/logs",
 )
-ELSEWHERE = {EmrSteps, EmrServerlessSpark}
-"""Tested in cdc_lake_tests/unit/resources/spark/test_emr.py, because they upload files before the first call."""
+ELSEWHERE = {EmrSteps, EmrServerlessSpark, ObjectStore}
+"""The first two are tested in cdc_lake_tests/unit/resources/spark/test_emr.py, because they upload files before the
+first call. ObjectStore sends no requests: cdc_lake/contract/objects/store.py does.
+"""
 
 
 @dataclass(frozen=True)
