@@ -5,12 +5,14 @@ In CI the tables of all these tests are of one type, which the seed draws; in FU
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import count
 
 import pytest
 
 from cdc_lake.jobs.hudi.table_options import TableType
 from cdc_lake_tests.faults.jobs.paused_writer import pause_writer
+from cdc_lake_tests.helpers.s3_fault_proxy import FaultProxy, fault_proxy
 from cdc_lake_tests.integration.jobs.conftest import NewTable, job_engines, job_stack
 from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
@@ -31,3 +33,10 @@ def new_table(job_engines: Engines, table_type: TableType) -> NewTable:
     """Return a factory of tables (columns, key), each in its own pipeline."""
     numbers = count(1)
     return lambda columns, key: LakeTable(job_engines, f"{table_type}-table-{next(numbers)}", columns, key, table_type)
+
+
+@pytest.fixture
+def proxy(job_engines: Engines) -> Iterator[FaultProxy]:
+    """Run a proxy in front of the store."""
+    with fault_proxy(job_engines.location.endpoint_url or "") as found:
+        yield found

@@ -6,12 +6,9 @@ the checkpoint stays. The next write and the next service continue.
 
 from __future__ import annotations
 
-import re
 import signal
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -22,9 +19,20 @@ from cdc_lake.contract.table import failed_writes, history, timeline
 from cdc_lake.jobs.hudi.table_options import TableType
 from cdc_lake.jobs.hudi.writer import HudiTable
 from cdc_lake.jobs.maintenance import clean, cluster, compact
-from cdc_lake_tests.faults.jobs.service_process import Call, ServiceProcess, use_options
-from cdc_lake_tests.helpers.s3_fault_proxy import Fault, FaultProxy, LoseAnswer, Request, fault_proxy
-from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
+from cdc_lake_tests.faults.jobs.job_process import Call, JobProcess, use_options
+from cdc_lake_tests.faults.jobs.killed_job import (
+    Place,
+    Rows,
+    committed,
+    deliver,
+    expected,
+    kill_at,
+    readers,
+    rows,
+    writes,
+)
+from cdc_lake_tests.helpers.s3_fault_proxy import FaultProxy
+from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY
 from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
@@ -44,20 +52,6 @@ SERVICES: Mapping[str, Any] = {
     "compact": (compact.run, compact.CompactSpec),
     "cluster": (cluster.run, cluster.ClusterSpec),
 }
-Rows = dict[object, tuple[object, object]]
-"""Note and deletion of each row by id."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A request of a service: its method and the end of its path, after a request `since`, if that is not empty."""
-
-    service: str
-    method: str
-    path: str
-    since: str = ""
-
-
 _ARCHIVE = r"\.hoodie/history/\.commits_[^/]*"
 PLACES = {
     "the plan of a clean": Place("clean", "PUT", r"\.clean\.requested"),
@@ -72,20 +66,11 @@ PLACES = {
     "a clustered file": Place("cluster", "PUT", r"\.parquet"),
     "the end of a clustering": Place("cluster", "PUT", r"\d{17}\.replacecommit"),
 }
-
-
-@pytest.fixture
-def proxy(job_engines: Engines) -> Iterator[FaultProxy]:
-    """Run a proxy in front of the store."""
-    with fault_proxy(job_engines.location.endpoint_url or "") as found:
-        yield found
-
-
 CASES = [
     (table_type, name)
     for table_type in get_args(TableType)
     for name, place in PLACES.items()
-    if (table_type, place.service) != ("cow", "compact")
+    if (table_type, place.job) != ("cow", "compact")
 ]
 
 
@@ -104,82 +89,9 @@ def table(job_engines: Engines, request: pytest.FixtureRequest, monkeypatch: pyt
         found.upsert()
         if found.table_type == "mor" and number == BATCHES // 2:
             assert compact.run(found.engines.spark, compact.CompactSpec(found.spec)).commit is not None
-    if PLACES[name].service == "clean":
+    if PLACES[name].job == "clean":
         found.make_older(timedelta(hours=2))
     return found
-
-
-def deliver(table: LakeTable, number: int) -> None:
-    """Deliver a batch: rows 0 to 4 change, row 5 is deleted, and row 100 + `number` is new."""
-    changed = [event(key, "u", 100 * (number + 1) + key, note=f"n{number}") for key in range(5)]
-    new = event(100 + number, "c", 100 * (number + 1) + 50, note=f"n{number}")
-    table.deliver([*changed, event(5, "d", 100 * (number + 1) + 5, note=f"n{number}"), new])
-
-
-def expected(number: int) -> Rows:
-    """Return the rows after this batch."""
-    changed: Rows = {key: (f"n{number}", key == 5) for key in range(6)}
-    return changed | {100 + each: (f"n{each}", False) for each in range(number + 1)}
-
-
-def rows(found: list[dict[str, Any]]) -> Rows:
-    """Return rows by id; a row that is there twice fails."""
-    assert len({row["id"] for row in found}) == len(found), found
-    return {row["id"]: (row["note"], row["__deleted"]) for row in found}
-
-
-@contextmanager
-def readers(table: LakeTable, content: Rows) -> Iterator[None]:
-    """Read the table by Spark again and again during the block; every read must return the content.
-
-    Not by hudi-rs 0.5, which can return a row of a merge-on-read table twice at the moment a clustering is completed.
-    """
-    ended, faults, reads = threading.Event(), list[str](), 0
-
-    def read() -> None:
-        nonlocal reads
-        while not ended.is_set():
-            try:
-                found = rows(table.by_spark())
-            except Exception as error:  # noqa: BLE001 - the test fails with it
-                faults.append(repr(error))
-                return
-            reads += 1
-            if found != content:
-                faults.append(f"read {found}")
-                return
-
-    thread = threading.Thread(target=read, name="reader")
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-    assert not faults
-    assert reads
-
-
-def kill_at(place: Place, proxy: FaultProxy, process: ServiceProcess) -> None:
-    """Kill the process right after the store has executed the first request of the place."""
-    seen = not place.since
-
-    def rule(request: Request) -> Fault | None:
-        nonlocal seen
-        if seen and request.method == place.method and re.search(f"{place.path}$", request.path):
-            process.kill()
-            proxy.rule = lambda _: None
-            return LoseAnswer()
-        seen = seen or re.search(f"{place.since}$", request.path) is not None
-        return None
-
-    proxy.rule = rule
-
-
-def writes(proxy: FaultProxy) -> str:
-    """Return the requests that changed the store, for a place that none of them has met."""
-    found = [f"{method} {path}" for method, path, _ in proxy.answered if method in ("PUT", "POST", "DELETE")]
-    return "\n".join(["no request met the place:", *found])
 
 
 def require_earlier_states(table: LakeTable, states: Mapping[str, Rows]) -> None:
@@ -190,14 +102,6 @@ def require_earlier_states(table: LakeTable, states: Mapping[str, Rows]) -> None
     for instant in readable:
         found = reader.option("as.of.instant", instant).load(table.spec.uri()).collect()
         assert rows([row.asDict() for row in found]) == states[instant], instant
-
-
-def committed(table: LakeTable) -> timeline.Checkpoint:
-    """Return the table's checkpoint."""
-    commit = timeline.last_commit(table.store, table.spec.prefix)
-    assert commit is not None
-    assert commit.checkpoint is not None
-    return commit.checkpoint
 
 
 @pytest.mark.parametrize(
@@ -217,10 +121,10 @@ def test_a_service_that_is_killed_changes_no_row_and_is_continued(
     instants = [each for each in history.commits(table.store, table.spec.prefix) if _applies(table, each)]
     states = {instant: expected(number) for number, instant in enumerate(instants)}
     checkpoint = committed(table)
-    job, make_spec = SERVICES[place.service]
+    job, make_spec = SERVICES[place.job]
     location = replace(table.engines.location, endpoint_url=proxy.endpoint)
     spec = make_spec(replace(table.spec, location=location, lease_seconds=2.0))
-    process = ServiceProcess(job_stack[1].home, tmp_path, Call(job, spec, location, OPTIONS))
+    process = JobProcess(job_stack[1].home, tmp_path, Call(job, spec, location, OPTIONS))
     try:
         kill_at(place, proxy, process)
         with readers(table, expected(BATCHES - 1)):

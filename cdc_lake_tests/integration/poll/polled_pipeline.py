@@ -24,6 +24,7 @@ from cdc_lake.pipeline.operations.resnapshot import Systems
 from cdc_lake.pipeline.source_health import polled_source, topic_state
 from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.integration.jobs.engines import Engines
+from infra.local.stack.endpoints import REGION
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 
@@ -145,7 +146,7 @@ class PolledPipeline:
         at = self.engines.location
         store = ObjectStore(
             bucket=at.bucket,
-            region=at.region or "us-east-1",
+            region=at.region or REGION,
             endpoint_url=at.endpoint_url,
             access_key=at.access_key,
             secret_key=at.secret_key,

@@ -1,4 +1,4 @@
-"""A process that runs one table service on Spark, which a test kills with its JVM: `python -m … HOME SCRATCH CALL`.
+"""A process that runs one job on Spark, which a test kills with its JVM: `python -m … HOME SCRATCH CALL`.
 
 HOME is the stack's state folder, SCRATCH a folder for Spark, CALL a file with a pickled Call.
 """
@@ -20,6 +20,7 @@ from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.jobs.hudi.writer import HudiTable
 from cdc_lake_tests.integration.jobs.engines import running_spark
 from infra.local.stack.attach import load_endpoints
+from infra.local.stack.endpoints import REGION
 from resources.object_store import ObjectStore
 
 LIMIT_SECONDS = 240.0
@@ -35,7 +36,7 @@ class Call:
     options: Mapping[str, str]
 
 
-class ServiceProcess:
+class JobProcess:
     """The process, with a group of its own, so that its JVM is killed with it."""
 
     def __init__(self, home: Path, scratch: Path, call: Call) -> None:
@@ -78,7 +79,7 @@ def main(home: str, scratch: str, file: str) -> None:
     HudiTable.options = use_options(call.options)  # type: ignore[method-assign,assignment]
     store = ObjectStore(
         bucket=call.location.bucket,
-        region=call.location.region,
+        region=call.location.region or REGION,
         endpoint_url=call.location.endpoint_url,
         access_key=call.location.access_key,
         secret_key=call.location.secret_key,
