@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from cdc_lake.contract.errors import ObjectDamagedError, reset_advice
 from cdc_lake.contract.objects import avro_container, parquet_file
 from cdc_lake.contract.objects.manifest import LandedObject, SinkPart
+from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.sinks import sink_lines
 
 EXTENSION = "json"
-_ADVICE = f"Nothing was applied. Restore the object from a backup, or {reset_advice('PIPELINE')}."
 
 
 def rejection_reason(value: bytes | None, largest: int) -> str | None:
@@ -49,10 +49,7 @@ def records(store: ObjectStore, item: LandedObject) -> Iterator[tuple[int, bytes
         return zip(item.offsets(), parquet_file.values(found), strict=True)
     lines = found.split(b"\n")
     if lines.pop() != b"" or len(lines) != item.records:
-        raise ObjectDamagedError(
-            f"Cannot read raw object {item.key}: it contains {counted(len(lines), 'record')}, but its manifest lists "
-            f"{item.records}. {_ADVICE}"
-        )
+        raise _damaged(item, f"it contains {counted(len(lines), 'record')}, but its manifest lists {item.records}")
     return zip(item.offsets(), lines, strict=True)
 
 
@@ -64,20 +61,13 @@ def body(store: ObjectStore, item: LandedObject) -> bytes:
     """
     stored = store.get(item.key)
     if stored is None:
-        raise ObjectDamagedError(
-            f"Cannot read raw object {item.key}: it is missing, though its manifest lists it. {_ADVICE}"
-        )
+        raise _damaged(item, "it is missing, though its manifest lists it")
     if item.sink is not None:
         return stored.body
     if len(stored.body) != item.bytes:
-        raise ObjectDamagedError(
-            f"Cannot read raw object {item.key}: it has {len(stored.body)} bytes, but its manifest lists {item.bytes}. "
-            f"{_ADVICE}"
-        )
+        raise _damaged(item, f"it has {len(stored.body)} bytes, but its manifest lists {item.bytes}")
     if hashlib.sha256(stored.body).hexdigest() != item.sha256:
-        raise ObjectDamagedError(
-            f"Cannot read raw object {item.key}: its SHA-256 differs from the one in its manifest. {_ADVICE}"
-        )
+        raise _damaged(item, "its SHA-256 differs from the one in its manifest")
     return stored.body
 
 
@@ -89,9 +79,19 @@ def _sink_values(body: bytes, item: LandedObject, part: SinkPart) -> list[bytes]
     found = sink_lines.lines(body, item.key, part.framing, part.gzip)[part.skip : part.skip + item.records]
     values = [value for _, value in found]
     if len(values) != item.records or hashlib.sha256(join_lines(values)).hexdigest() != item.sha256:
-        raise ObjectDamagedError(
-            f"Cannot read raw object {item.key}: the {item.records} records after line {part.skip} are not those that "
-            "its manifest lists. The sink connector may have rewritten the object. Nothing was applied. Restore the "
-            f"version with ETag {item.etag} (the bucket keeps versions), or {reset_advice('PIPELINE')}."
+        raise _damaged(
+            item,
+            f"the {item.records} records after line {part.skip} are not those that its manifest lists. The sink "
+            "connector may have rewritten the object",
+            f"the version with ETag {item.etag} (the bucket keeps versions)",
         )
     return values
+
+
+def _damaged(item: LandedObject, reason: str, restored: str = "the object from a backup") -> ObjectDamagedError:
+    name = ObjectName.parse(item.key)
+    pipeline = "PIPELINE" if name is None else name.pipeline  # a sink connector's key does not contain it
+    return ObjectDamagedError(
+        f"Cannot read raw object {item.key}: {reason}. Nothing was applied. Restore {restored}, or "
+        f"{reset_advice(pipeline)}."
+    )

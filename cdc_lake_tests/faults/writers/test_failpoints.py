@@ -1,19 +1,21 @@
 """A process is killed at a failpoint; after the next run, the content is the same as without the kill.
 
 Two passes over the failpoints: in the first run of a new pipeline, where each process is killed one step later than
-the previous one; and while the pipeline is streaming, where the next run must repair and the result is checked. CI
-draws some failpoints of each pass, a full run has all.
+the previous one; and while the pipeline is streaming, where the next run must repair and the result is checked, in
+triggered and in continuous mode. CI draws some failpoints of each pass, a full run has all.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import get_args
 
 import pytest
 from confluent_kafka import Producer
 
 from cdc_lake.contract.failpoints import REGISTRY, VARIABLE
+from cdc_lake.pipeline.spec.pipeline import Mode
 from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.writers import writer_actions
 from cdc_lake_tests.faults.writers.writer_process import Died, Failed, Writer
@@ -26,6 +28,7 @@ STAGES = {
     **{"dataset": "dataset", "dashboard": "dashboard"},
 }
 WHILE_STREAMING = [name for name in REGISTRY if name.startswith(("land.", "upsert.", "commit."))]
+CASES: list[tuple[Mode, str]] = [(mode, name) for mode in get_args(Mode) for name in WHILE_STREAMING]
 # Of WHILE_STREAMING, those that leave most behind when there is no manifest and no table yet.
 IN_A_FIRST_RUN = [
     name
@@ -55,9 +58,14 @@ def die(writer: Writer, name: str, *stages: str) -> None:
         with pytest.raises(Failed, match="Python worker exited unexpectedly"):
             writer.do(writer_actions.materialise_unchecked, *stages)
         return
+    kill_at(writer, name, writer_actions.materialise_unchecked, *stages)
+
+
+def kill_at(writer: Writer, name: str, work: Callable[..., object], *args: str) -> None:
+    """Let the writer work until it is killed at a failpoint in its own process."""
     writer.do(writer_actions.arm, f"{name}=kill")
     with pytest.raises(Died) as died:
-        writer.do(writer_actions.materialise_unchecked, *stages)
+        writer.do(work, *args)
     assert died.value.code == -signal.SIGKILL
 
 
@@ -107,27 +115,35 @@ def test_the_first_run_completes_after_the_kills(bench: Bench) -> None:
     assert not bench.dead_letters()
 
 
-@pytest.mark.parametrize("name", drawn(WHILE_STREAMING, in_ci=3))
+@pytest.mark.parametrize(("mode", "name"), drawn(CASES, in_ci=3))
 def test_a_run_that_is_killed_at_a_failpoint_is_repaired_by_the_next(
-    bench: Bench, name: str, previous: list[Writer], count_trials: CountTrials
+    bench: Bench, mode: Mode, name: str, previous: list[Writer], count_trials: CountTrials
 ) -> None:
-    changed = bench.change(WHILE_STREAMING.index(name) + 1)
+    changed = bench.change(CASES.index((mode, name)) + 1)
     if name in BAD_RECORDS:
         producer = Producer({"bootstrap.servers": bench.resources["kafka"].bootstrap})
         producer.produce(bench.table.topic, BAD_RECORDS[name])
         assert producer.flush(30) == 0
-    writer = previous.pop() if previous and not on_executors(name) else at(bench, name)
+    # In continuous mode, small batches are landed without executors.
+    fresh = mode == "triggered" and on_executors(name)
+    writer = previous.pop() if previous and not fresh else at(bench, name)
     with writer:
         writer.do(writer_actions.barrier)
-        if stage(name) == "lake":
-            writer.do(writer_actions.materialise_unchecked, "raw")
-        die(writer, name, stage(name))
+        if mode == "continuous":
+            kill_at(writer, name, writer_actions.run_continuously)
+        else:
+            if stage(name) == "lake":
+                writer.do(writer_actions.materialise_unchecked, "raw")
+            die(writer, name, stage(name))
     for used in previous:
         used.__exit__()
     previous[:] = [bench.writer()]
-    previous[0].do(writer_actions.materialise_unchecked, "raw", *(["lake"] if stage(name) == "lake" else []))
+    if mode == "continuous":
+        previous[0].do(writer_actions.run_continuously)
+    else:
+        previous[0].do(writer_actions.materialise_unchecked, "raw", *(["lake"] if stage(name) == "lake" else []))
     bench.check_raw()
-    if stage(name) == "lake":
+    if mode == "continuous" or stage(name) == "lake":
         bench.check_lake()
     assert len(bench.dead_letters()) == (name in BAD_RECORDS)
     bench.drop_dead_letters()
@@ -138,10 +154,7 @@ def test_a_run_that_is_killed_at_a_failpoint_is_repaired_by_the_next(
 @pytest.mark.parametrize("name", drawn(RESETS, in_ci=1))
 def test_a_reset_is_killed_at_a_failpoint(bench: Bench, name: str, count_trials: CountTrials) -> None:
     with bench.writer() as writer:
-        writer.do(writer_actions.arm, f"{name}=kill")
-        with pytest.raises(Died) as died:
-            writer.do(writer_actions.reset)
-        assert died.value.code == -signal.SIGKILL
+        kill_at(writer, name, writer_actions.reset)
     count_trials("kills at failpoints", 1)
 
 

@@ -6,12 +6,14 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.table import timeline
 from cdc_lake.instance import dagster_home
+from cdc_lake.pipeline.spec.pipeline import Mode
 from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.writers import writer_actions
 from cdc_lake_tests.faults.writers.writer_process import Failed, Writer
@@ -81,15 +83,19 @@ def test_a_writer_paused_beyond_its_lease_commits_nothing(
     count_trials("writers paused beyond their lease", 1)
 
 
+@pytest.mark.parametrize("mode", drawn(get_args(Mode), in_ci=1))
 def test_two_dagster_homes_write_at_the_same_time(
-    bench: Bench, first: Writer, second: Writer, count_trials: CountTrials
+    bench: Bench, first: Writer, second: Writer, mode: Mode, count_trials: CountTrials
 ) -> None:
-    """One waits for the other, and no row is doubled."""
+    """One waits for the other, and no row is doubled; `mode` is the second writer's."""
     for number in range(size(in_ci=1, full=3)):
-        changed = bench.change(100 + number)
+        changed = bench.change(100 + number + 4 * get_args(Mode).index(mode))
         first.do(writer_actions.barrier)
-        for writer in (first, second):
-            writer.begin(writer_actions.materialise_unchecked, "raw", "lake")
+        first.begin(writer_actions.materialise_unchecked, "raw", "lake")
+        if mode == "continuous":
+            second.begin(writer_actions.run_continuously)
+        else:
+            second.begin(writer_actions.materialise_unchecked, "raw", "lake")
         for writer in (first, second):
             writer.end()
         bench.check_raw()

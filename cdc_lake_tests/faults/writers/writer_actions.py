@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import dagster as dg
@@ -21,6 +22,7 @@ from cdc_lake.jobs.landing import land
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.connector_config import connector_config
+from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations import reset as resetting
 from cdc_lake.pipeline.operations import resnapshot as resnapshotting
@@ -91,6 +93,15 @@ def materialise_unchecked(*stages: str) -> None:
     chosen = [each for each in assets if each.key.path[0] == PIPELINE and each.key.path[1] in stages]
     assert {each.key.path[1] for each in chosen} == set(stages)
     dg.materialize(chosen, instance=instance(), resources=dict(run_resources()), run_config=_QUIET)
+
+
+def run_continuously() -> None:
+    """Do what `cdc-lake run` does until it has landed and applied everything; failed steps are only logged."""
+    found, stop = resolved(), Event()
+    stop.set()
+    own = {name: found[name] for name in ("postgres", "kafka", "store", "glue", "athena")}
+    with continuous.systems(load(PIPELINE), **own, spark=spark(), owner=f"writer {os.getpid()}") as systems:
+        continuous.run(load(PIPELINE), systems, lambda _: None, stop)
 
 
 def barrier() -> None:
