@@ -13,9 +13,9 @@ from cdc_lake.pipeline.automation.sensors.sensor_intervals import QUEUE
 from cdc_lake.pipeline.exclusive_names import require_exclusive
 from cdc_lake.pipeline.loading import load, names
 from cdc_lake.profile import run_resources
-from cdc_lake.run_processes import VARIABLE, fork_runs
+from cdc_lake.run_processes import FORK_RUNS, fork_runs
 
-if os.environ.get(VARIABLE):
+if os.environ.get(FORK_RUNS):
     fork_runs()
 
 

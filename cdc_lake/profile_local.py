@@ -12,7 +12,7 @@ import dagster as dg
 
 from cdc_lake import jobs
 from cdc_lake.pipeline.publishing.html_pages import Pages
-from cdc_lake.run_processes import LAUNCHER
+from cdc_lake.run_processes import SPARK_SERVER_OWNER
 from infra.artifacts.spark_classes import java_options
 from infra.errors import ArtifactsMissing, StackDown
 from infra.local.stack.attach import load_endpoints
@@ -80,7 +80,7 @@ def _served(spark: LocalSpark, home: Path) -> LocalSpark | ServedSpark:
     command = [sys.executable, "-m", "cdc_lake.spark_server"]
     return ServedSpark(
         path=path,
-        owner=int(os.environ.get(LAUNCHER, os.getpid())),
+        owner=int(os.environ.get(SPARK_SERVER_OWNER, os.getpid())),
         spark=spark,
         log=str(home / "logs" / "spark-server.log"),
         command=command,

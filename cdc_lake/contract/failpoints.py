@@ -19,8 +19,8 @@ from functools import lru_cache
 VARIABLE = "CDC_LAKE_FAILPOINTS"
 
 REGISTRY: Mapping[str, str] = {
-    "source.before_schema": "the source has replica identity, heartbeat and publication; its schema is not captured",
-    "source.after_schema": "the schema is captured; the materialisation is not reported",
+    "source.before_schema": "the source stage has begun; the schema is not captured, and the table is not changed",
+    "source.after_schema": "the schema is captured; replica identity, heartbeat and publication are not set",
     "topic.before_connector": "the topics exist; the connector is not configured",
     "topic.after_connector": "the connector is configured; its snapshot is not awaited",
     "join.after_record": "new tables are recorded next to the epoch; the connector does not capture them",

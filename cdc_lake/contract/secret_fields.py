@@ -43,7 +43,7 @@ def _look_up(name: str, value: object, info: ValidationInfo[Secrets]) -> str:
             )
         case {"secret": str(reference)}:
             return info.context.look_up(reference)
-    raise ValueError("this is not a reference to a secret")
+    raise ValueError('this is not a reference to a secret; write it as {"secret": "<name>"}')
 
 
 def _without_secrets(settings: Mapping[str, str]) -> Mapping[str, str]:

@@ -152,8 +152,8 @@ class DashboardSpec(YamlModel):
     @model_validator(mode="after")
     def _check_names(self) -> Self:
         names = [visual.name for visual in self.visuals]
-        if len(set(names)) < len(names):
-            raise ValueError(f"visuals: each name can be used once, not as in {', '.join(names)}")
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"visuals: several have the name {', '.join(twice)}; give each a name of its own")
         for number, visual in enumerate(self.visuals):
             known = [name for query in (self.key_figures, visual.values) if query for name in query.columns]
             for name in _PLACEHOLDER.findall(f"{visual.title} {visual.message}"):

@@ -12,7 +12,9 @@ from sqlglot.errors import SqlglotError
 def read_file(name: str, folder: Path | None) -> str:
     """Return the text of a file that the YAML names. Raises ValueError if it is missing or not below `folder`."""
     if folder is None:
-        raise ValueError(f"{name} is a file, and this YAML was not read from a folder: write its content inline")
+        raise ValueError(
+            f"{name} is a file, and this YAML was not read from a folder; write the file's content into the YAML"
+        )
     root = folder.resolve()
     path = (root / name).resolve()
     if not path.is_relative_to(root):

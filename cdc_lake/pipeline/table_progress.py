@@ -33,6 +33,7 @@ from cdc_lake.pipeline.source_health.topic_state import TopicState
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
+from resources.postgres.lsn import to_text
 
 _HEARTBEAT_SECONDS = 1.0
 
@@ -138,13 +139,13 @@ def barrier(
         found = waited(newest_heartbeat)
     except RetryError as error:
         seen = topic_state.newest_heartbeat(kafka, flow, since)
-        newest = "none" if seen is None else str(seen.lsn)
+        newest = "none" if seen is None else to_text(seen.lsn)
         if acknowledged is not None:
-            newest += f"; Connect has stored the offset of LSN {acknowledged}"
+            newest += f"; Connect has stored the offset of LSN {to_text(acknowledged)}"
         raise ContractError(
-            f"Cannot confirm that Kafka has all changes up to LSN {lsn}: connector {flow.connector} did not write the "
-            f"heartbeat at that LSN to {flow.heartbeat_topic} within {seconds:.0f} s (newest there: {newest}). Read "
-            "`cdc-lake logs connect` and the connector's status, then materialise the topic again."
+            f"Cannot confirm that Kafka has all changes up to LSN {to_text(lsn)}: connector {flow.connector} did not "
+            f"write the heartbeat at that LSN to {flow.heartbeat_topic} within {seconds:.0f} s (the newest one there: "
+            f"{newest}). Read `cdc-lake logs connect` and the connector's status, then materialise the topic again."
         ) from error
     if found is None:
         raise AssertionError("the wait ends with a heartbeat or an error")

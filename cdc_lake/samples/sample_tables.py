@@ -78,8 +78,8 @@ def copy(cur: cursor, schema: str, name: str, file: Path, delimiter: str) -> Non
             if unknown or not header:
                 found = f"unknown names ({', '.join(map(repr, unknown))})" if unknown else "no names"
                 raise LoadError(
-                    f"Cannot load {file} into {name}: its first line contains {found}. Nothing was loaded. Give it the "
-                    f"names of columns, separated by '{delimiter}': {', '.join(columns)}."
+                    f"Cannot load {file} into {name}: its first line contains {found}. Nothing was loaded. Begin the "
+                    f"file with names of columns, separated by '{delimiter}': {', '.join(columns)}."
                 )
             into = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv, DELIMITER {})").format(
                 sql.Identifier(schema, name),

@@ -13,7 +13,7 @@ from typing import Any
 
 from dagster._cli import dev, main
 
-from cdc_lake.run_processes import LAUNCHER
+from cdc_lake.run_processes import SPARK_SERVER_OWNER
 
 _start = dev.open_ipc_subprocess  # type: ignore[attr-defined]
 
@@ -27,6 +27,6 @@ def start(command: Sequence[str], **options: Any) -> Popen[Any]:  # noqa: ANN401
 
 
 if __name__ == "__main__":
-    os.environ[LAUNCHER] = str(os.getpid())
+    os.environ[SPARK_SERVER_OWNER] = str(os.getpid())
     dev.open_ipc_subprocess = start  # type: ignore[attr-defined,assignment]
     main()  # type: ignore[no-untyped-call]

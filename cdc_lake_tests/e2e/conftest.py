@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def _together(request: pytest.FixtureRequest, worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Require that the tests of a group run in one process, since they continue each other on one stack."""
+    """Require that the tests of a group run in one process: each continues from the previous one's state."""
     name = group(request.node.nodeid)
     claim = tmp_path_factory.getbasetemp().parent / f"{name} of {os.getppid()}"
     with suppress(FileExistsError), claim.open("x") as first:
@@ -94,14 +94,14 @@ class CommandLine:
 
     def query_source(self, sql: str) -> list[tuple[Any, ...]]:
         """Run and commit a statement at the source, and return its rows."""
-        at = load_endpoints(self.stack.home.path)
+        endpoints = load_endpoints(self.stack.home.path)
         login: dict[str, Any] = {
-            "host": at.postgres_host,
-            "port": at.postgres_port,
-            "user": at.postgres_user,
+            "host": endpoints.postgres_host,
+            "port": endpoints.postgres_port,
+            "user": endpoints.postgres_user,
             "dbname": "devdb",
         }
-        password = at.postgres_password.get_secret_value()
+        password = endpoints.postgres_password.get_secret_value()
         with (
             closing(psycopg2.connect(**login, password=password)) as connection,
             connection,

@@ -2,7 +2,7 @@
 
 Only in full runs, for six minutes; CI checks the commands' names and options (unit/docs).
 Pages share a command where the same one is the next step of each, since each Spark session takes a quarter of a minute.
-The tests continue each other.
+Each test continues from the state in which the previous one left the stack.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ WIDE = {"width": 3000, "height": 900}
 
 @pytest.fixture
 def faults() -> list[str]:
-    """Return the list of the page's console errors and of requests that the UI's server refused."""
+    """Return an empty list, to which `page` adds its console errors and the requests that the UI refuses."""
     return []
 
 
@@ -46,13 +46,13 @@ def page(browser: Browser, ui: Ui, faults: list[str]) -> Iterator[Page]:
     page = browser.new_page(viewport=WIDE)  # type: ignore[arg-type]
     page.set_default_timeout(30_000)
 
-    def refused(response: Response) -> None:
+    def record_failed(response: Response) -> None:
         if response.url.startswith(ui.address) and response.status >= 400:
             faults.append(f"{response.status} {response.url}")
 
     page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("response", refused)
+    page.on("response", record_failed)
     page.add_locator_handler(page.get_by_role("button", name="Skip", exact=True), lambda skip: skip.click())
     yield page
     page.close()
@@ -66,8 +66,8 @@ def test_materialize_all_in_the_browser_passes_all_checks(
 
     expect.set_options(timeout=30_000)  # the default of 5 s is too short for a busy machine
 
-    # At Dagster's first start, sensors run the scheduled checks. A check that this run plans and the scheduled run
-    # evaluates before the new materialisation would never count as passed.
+    # At Dagster's first start, sensors launch the scheduled checks. Wait until they end: if one of them evaluated a
+    # check that the run below has planned, before that run materialises the asset, it would never count as passed.
     until(
         lambda: {run["jobName"] for run in ui.ask(_ENDED, filter={"statuses": ["SUCCESS"]})["runsOrError"]["results"]},
         lambda ended: ended >= {"northwind_checks", "northwind_daily_checks"},

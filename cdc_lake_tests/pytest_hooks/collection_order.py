@@ -39,7 +39,7 @@ ONE_STACK = {
     "integration/verify": "the stack of the oracle's tests",
     "faults/jobs": "the engines of the jobs' tests",
 }
-"""Tests that continue each other or share a slow start, by path prefix. Any other file is a group of its own."""
+"""Tests that continue from each other's state or share a slow start, by path prefix. Any other file is a group."""
 
 
 class ByStacks(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types

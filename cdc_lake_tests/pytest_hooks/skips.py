@@ -1,4 +1,4 @@
-"""In CI a skipped test is a failure, so that a missing browser or right does not hide what is untested.
+"""In CI a skipped test is a failure, so that a missing browser or permission leaves no test out unnoticed.
 
 Skips of long_test_sizes.full_only are allowed: those tests run with FULL=1.
 """
@@ -18,11 +18,11 @@ VARIABLE = "CDC_LAKE_NO_SKIPS"
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn a skip into a failure that says what was missing."""
+    """Turn a skip into a failure whose message contains the reason of the skip."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail") and os.environ.get(VARIABLE) == "1":
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         if long_test_sizes.VARIABLE not in reason:
             report.outcome = "failed"
-            report.longrepr = f"{reason}. With {VARIABLE}=1 no test may be skipped: provide what it needs."
+            report.longrepr = f"{reason}. With {VARIABLE}=1 no test may be skipped: provide what the test needs."
     return report

@@ -103,7 +103,7 @@ def build(
     if provider is not None and not any(_has_class(jar, provider) for jar in jars):
         raise PluginInvalid(
             f"Cannot build the plugin {name}: no jar contains the class {provider}, which the worker configuration"
-            " names as config provider, so the workers would not start.",
+            " names as its config provider, so the workers would not start.",
             "Add the msk-config-providers-<version>-all.jar of a release of"
             " https://github.com/aws-samples/msk-config-providers, or use --no-provider if the worker configuration"
             " names no provider.",

@@ -16,7 +16,7 @@ Privilege = Literal["select", "insert", "update", "delete"]
 def grant(
     connection: Connection, role: str, tables: Iterable[tuple[str, str]], privileges: Sequence[Privilege]
 ) -> None:
-    """Grant the role those privileges on the tables (schema and name) that it lacks, and USAGE on their schemas.
+    """Grant the role the privileges on the tables (schema and name), and USAGE on their schemas, that it does not have.
 
     Raises:
         AccessRefused: there is no such role, or the user may not grant this.

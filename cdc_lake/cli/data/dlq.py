@@ -193,7 +193,8 @@ def edit(
         ) from error
     if not body:
         raise ContractError(
-            f"Cannot use {value}: it is empty. To drop the record, run `cdc-lake dlq drop {pipeline} {letter}`."
+            f"Cannot replace the value of {letter}: the file {value} is empty. Write the corrected value to it, or "
+            f"drop the record with `cdc-lake dlq drop {pipeline} {letter}`."
         )
     dead_letters.replace_value(store, pipeline, found, body)
     typer.echo(

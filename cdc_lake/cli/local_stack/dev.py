@@ -22,10 +22,10 @@ def dev(port: Annotated[int, typer.Option(help="The UI's port.")] = 3000) -> Non
     from cdc_lake.cli.local_stack import session
     from cdc_lake.instance import dagster_home
     from cdc_lake.profile_local import SPARK_SOCKET
-    from cdc_lake.run_processes import VARIABLE
+    from cdc_lake.run_processes import FORK_RUNS
 
     os.environ["DAGSTER_HOME"] = str(dagster_home())
-    os.environ[VARIABLE] = "1"
+    os.environ[FORK_RUNS] = "1"
     arguments = ["--module-name", "cdc_lake.definitions", "--host", "127.0.0.1", "--port", str(port)]
     # In the state folder, the path could be longer than the 107 characters that Linux allows for a socket.
     with tempfile.TemporaryDirectory(prefix="cdc-lake-dev-") as folder:

@@ -39,14 +39,14 @@ def cluster(pipeline: Pipeline) -> None:
     """Merge the small files of lake tables into larger ones, as the daily job does."""
     from cdc_lake.pipeline.assets.table_services import CLUSTERING
 
-    _run(pipeline, CLUSTERING, None)
+    _run(pipeline, CLUSTERING, f"Nothing to cluster: no target of pipeline {pipeline} has `format: hudi`.")
 
 
 def clean(pipeline: Pipeline) -> None:
-    """Delete files that only states older than the tables' history need, as each commit and the daily job do."""
+    """Delete files that belong only to states older than the tables' history, as each commit and the daily job do."""
     from cdc_lake.pipeline.assets.table_services import CLEANING
 
-    _run(pipeline, CLEANING, None)
+    _run(pipeline, CLEANING, f"Nothing to clean: no target of pipeline {pipeline} has `format: hudi`.")
 
 
 def reconcile(pipeline: Pipeline) -> None:
@@ -57,7 +57,7 @@ def reconcile(pipeline: Pipeline) -> None:
     _run(pipeline, RECONCILIATION, nothing)
 
 
-def _run(pipeline: str, service: Service, nothing_to_do: str | None) -> None:
+def _run(pipeline: str, service: Service, nothing_to_do: str) -> None:
     """Run a service for its tables of the pipeline; print `nothing_to_do` if there is no such table.
 
     A table whose service fails does not stop the others; the exit code is then 1.
@@ -71,7 +71,7 @@ def _run(pipeline: str, service: Service, nothing_to_do: str | None) -> None:
 
     flow = load(pipeline)
     tables = service.tables(flow)
-    if not tables and nothing_to_do:
+    if not tables:
         typer.echo(nothing_to_do)
         return
     resources = resolved()

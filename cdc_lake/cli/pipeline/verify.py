@@ -185,7 +185,7 @@ def _difference_text(one: Difference) -> str:
         "different": "different",
         "doubled": "more than one row",
     }[one.kind]
-    return what if one.judge == "source" else f"{what} (changed since; compared with the raw events)"
+    return what if one.compared_with == "source" else f"{what} (changed since; compared with the raw events)"
 
 
 def _shown(value: str | None) -> str:

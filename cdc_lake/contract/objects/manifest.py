@@ -90,8 +90,10 @@ class LandedObject(_Frozen):
 
     @model_validator(mode="after")
     def _counted(self) -> Self:
-        if sum(count for _, count in self.runs) != self.records:
-            raise ValueError(f"{self.key}: its offset ranges do not contain {self.records} records")
+        if (contained := sum(count for _, count in self.runs)) != self.records:
+            raise ValueError(
+                f"{self.key}: its offset ranges contain {contained} records, but its count is {self.records}"
+            )
         ends = [first + count - 1 for first, count in self.runs]
         rising = all(end < first for end, (first, _) in zip(ends, self.runs[1:], strict=False))
         if not rising or (self.runs[0][0], ends[-1]) != (self.first, self.last):

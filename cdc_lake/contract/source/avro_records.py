@@ -17,6 +17,8 @@ from typing import Any, Protocol
 import fastavro
 import numpy as np
 
+from cdc_lake.contract.plurals import counted
+
 MAGIC = b"\x00"
 """The first byte of an Avro record. No JSON text begins with this byte."""
 _HEADER_BYTES = 5
@@ -106,7 +108,8 @@ class ValueDecoder:
                 f"the record's bytes are not a value of {name}: {error or 'they end early'}"
             ) from None
         if source.tell() != len(value):
-            raise UndecodableError(f"the record has {len(value) - source.tell()} more bytes than a value of {name}")
+            more = counted(len(value) - source.tell(), "more byte")
+            raise UndecodableError(f"after a value of {name}, the record has {more}")
         return self.text(decoded)
 
     def text(self, decoded: object) -> bytes:

@@ -217,9 +217,11 @@ class Epochs:
         try:
             return None if stored is None else kind.model_validate_json(stored.body)
         except ValidationError as error:
+            fault = error.errors()[0]
+            where = ".".join(map(str, fault["loc"]))
             raise ObjectDamagedError(
                 f"Cannot read epoch {number} of pipeline {self.pipeline}: {key} is damaged: "
-                f"{error.errors()[0]['msg']}. Restore the object, or {reset_advice(self.pipeline)}."
+                f"{where}: {fault['msg']}. Restore the object, or {reset_advice(self.pipeline)}."
             ) from error
 
     def _put(self, what: BaseModel, number: int, part: str = "") -> None:

@@ -166,8 +166,8 @@ class Polls:
         if poll.topic_id != topic_id:
             raise SourceBrokenError(
                 f"Cannot poll table {self.table} of pipeline {self.pipeline}: its topic was deleted and re-created (id "
-                f"{poll.topic_id}, now {topic_id}), and earlier polls are not in it. `cdc-lake resnapshot "
-                f"{self.pipeline}` polls all rows again."
+                f"{poll.topic_id}, now {topic_id}), and the new topic does not have the records of earlier polls. Run "
+                f"`cdc-lake resnapshot {self.pipeline}`, which polls all rows again."
             )
 
     def _put(self, poll: PollState, before: StoredPoll | None) -> StoredPoll:

@@ -194,7 +194,7 @@ def _acquire(store: ObjectStore, key: str, owner: str, seconds: float, now: Call
         etag = _put(store, key, record, None if stored is None else stored.etag)
     except PreconditionFailedError as error:
         raise LeaseHeldError(
-            f"Cannot take the lease {key}: another writer took it at the same moment. Run this again."
+            f"Cannot take the lease {key}: another writer took it at the same moment. Run the command or job again."
         ) from error
     return Lease(store, key, record, etag, seconds, now)
 

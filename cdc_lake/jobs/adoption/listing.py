@@ -36,10 +36,11 @@ def unadopted_objects(
     known = {span.partition for span in spans}
     for name, info in _scan(chain, sink, wanted, adopted):
         if name.partition not in known:
+            listed = ", ".join(map(str, sorted(known)))
             raise ForeignObjectError(
                 f"Cannot adopt object {name.key}: it belongs to partition {name.partition}, and topic {chain.topic} "
-                f"has only partitions {sorted(known)}. It comes from another topic of that name, or the topic was "
-                "re-created. Nothing was adopted. Move it to another prefix."
+                f"has only {'partition' if len(known) == 1 else 'partitions'} {listed}. It comes from another topic of "
+                "that name, or the topic was re-created. Nothing was adopted. Move it to another prefix."
             )
         if name.partition in wanted:
             found[name.partition].append((name, info))

@@ -32,8 +32,8 @@ def require_readable(versions: Sequence[TableSchema], seen: TableSchema, pipelin
     for column in seen.columns:
         if column.base == "bit" and column.lake_type == "string":
             raise UnsupportedTypeError(
-                f"Cannot capture column {column.name} of {seen.table}: a catalog table of JSON objects has no function "
-                f"for {column.type}. Land the table as Parquet, or name the column in exclude_columns."
+                f"Cannot capture column {column.name} of {seen.table}: a catalog table of JSON objects cannot return "
+                f"values of type {column.type}. Land the table as Parquet, or name the column in exclude_columns."
             )
     matched = [match_columns(version, seen) for version in versions]
     epoch = max([seen.epoch, *(version.epoch for version in versions)])

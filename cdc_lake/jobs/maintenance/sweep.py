@@ -93,14 +93,17 @@ def require_applied(store: ObjectStore, spec: SweepSpec, checkpoint: timeline.Ch
         applied = Chain(store, table.pipeline, table.topic).read(checkpoint.manifest)
     if applied is not None and checkpoint.attempt not in (None, applied.attempt):
         found = f"has applied a manifest {applied.number} that is no longer in the chain"
-    elif applied is None or applied.epoch != spec.epoch:
-        found = f"has applied manifest {checkpoint.manifest} of epoch {0 if applied is None else applied.epoch}"
+    elif applied is None:
+        found = "has not applied a manifest"
+    elif applied.epoch != spec.epoch:
+        found = f"has applied manifest {applied.number} of epoch {applied.epoch}"
     elif applied.number < spec.manifest:
         found = f"has applied manifest {applied.number}, and the snapshot ends in manifest {spec.manifest}"
     else:
         return
     raise SnapshotNotAppliedError(
-        f"Cannot sweep table {table.table} to the snapshot of epoch {spec.epoch}: it {found}. No row was deleted. "
+        f"Cannot delete the rows of table {table.table} that the snapshot of epoch {spec.epoch} does not have: the "
+        f"table {found}. No row was deleted. "
         f"Materialise {table.asset}, then run `cdc-lake resnapshot {table.pipeline}` again."
     )
 

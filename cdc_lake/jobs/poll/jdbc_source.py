@@ -37,8 +37,8 @@ def source_errors(action: str, table: str) -> Iterator[None]:
         if found is None:
             raise
         raise SourceUnreadableError(
-            f"Cannot {action} {table}: {found['message'].strip()}. The topic may have only a part of the records; the "
-            "next run sends all of them again."
+            f"Cannot {action} table {table}: {found['message'].strip()}. The topic may have only a part of the "
+            "records. Correct the cause, and run this again: the next run sends all of them."
         ) from error
 
 

@@ -44,6 +44,7 @@ def _member(reference: str, text: str) -> str:
         return text
     if not isinstance(found.get(_PASSWORD), str):
         raise SecretUnreadableError(
-            f"Cannot read secret {reference}: it is a JSON object without a text under {_PASSWORD!r}."
+            f"Cannot read secret {reference}: it is a JSON object without a text under {_PASSWORD!r}. Store the value "
+            f"under {_PASSWORD!r}, or as plain text."
         )
     return str(found[_PASSWORD])

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.schema.captured_schema import TableSchema
-from cdc_lake.jobs.verify.changed_keys import JUDGE
+from cdc_lake.jobs.verify.changed_keys import COMPARED_WITH
 from cdc_lake.jobs.verify.compared_rows import REJECTED, key_names, names, no_rejections
 from cdc_lake.jobs.verify.matching import CASE
 from cdc_lake.jobs.verify.report import Difference
@@ -15,11 +15,11 @@ from cdc_lake.jobs.verify.report import Difference
 MISMATCHES = ("missing", "extra", "different", "doubled")
 SOURCE_ROW, LAKE_ROW = "source_row", "lake_row"
 _SHOWN_CHARACTERS = 80
-"""The maximum length of a shown value, in characters."""
+"""The number of characters after which a shown value is cut off and "…" is added."""
 
 
 def shortened(column: SparkColumn, lake_type: str) -> SparkColumn:
-    """Return a value as a text of at most _SHOWN_CHARACTERS characters."""
+    """Return a value as a text, cut off after _SHOWN_CHARACTERS characters with "…" at the end."""
     text = F.concat(F.lit("0x"), F.hex(column)) if lake_type == "binary" else column.cast("string")
     start = F.concat(F.substring(text, 1, _SHOWN_CHARACTERS), F.lit("…"))
     return F.when(F.length(text) > _SHOWN_CHARACTERS, start).otherwise(text)
@@ -64,7 +64,7 @@ def first_mismatches(cases: DataFrame, schema: TableSchema, limit: int) -> DataF
 
 
 def rows_of_keys(rows: DataFrame, keys: DataFrame, schema: TableSchema, alias: str) -> DataFrame:
-    """Return one row for each of these keys: the key, and a struct of all values and REJECTED."""
+    """Return one row for each of these keys that `rows` has: the key, and a struct of all values and REJECTED."""
     key = key_names(schema)
     found = rows.join(F.broadcast(keys.select(*key)), key, "left_semi")
     if REJECTED not in rows.columns:
@@ -73,15 +73,17 @@ def rows_of_keys(rows: DataFrame, keys: DataFrame, schema: TableSchema, alias: s
 
 
 def differences(cases: DataFrame, schema: TableSchema) -> list[Difference]:
-    """Return Differences for the cases (key, CASE, JUDGE, and a struct of all values of each side)."""
+    """Return Differences for the cases (key, CASE, COMPARED_WITH, and a struct of all values of each side)."""
     columns = F.when(F.col(CASE) == "different", differing(schema, SOURCE_ROW, LAKE_ROW))
-    found = cases.orderBy(*key_names(schema)).select(CASE, JUDGE, key_text(schema).alias("k"), columns.alias("c"))
+    found = cases.orderBy(*key_names(schema)).select(
+        CASE, COMPARED_WITH, key_text(schema).alias("k"), columns.alias("c")
+    )
     return [
         Difference(
             kind=row[CASE],
             key=row["k"].asDict(),
             columns={one["name"]: (one["left"], one["right"]) for one in row["c"] or ()},
-            judge=row[JUDGE],
+            compared_with=row[COMPARED_WITH],
         )
         for row in found.collect()
     ]

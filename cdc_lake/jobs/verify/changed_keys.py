@@ -35,7 +35,7 @@ from cdc_lake.jobs.verify.spec import VerifySpec
 FROM_BASE = "from_base"
 UNKNOWN = "unknown"
 AT_POINT, APPLIED = "at_point", "applied"
-JUDGE = "judge"
+COMPARED_WITH = "compared_with"
 
 
 def manifests_after(spec: VerifySpec, base: LakeState | None) -> list[Manifest]:
@@ -68,7 +68,7 @@ def fold_events(spark: SparkSession, spec: VerifySpec, keys: DataFrame, base: La
 def compare_states(
     states: DataFrame, source: DataFrame, lake: DataFrame, schema_names: Sequence[str], key: Sequence[str]
 ) -> DataFrame:
-    """Return each key of `states` with its CASE, and JUDGE: whether it was compared with `source` or `raw events`.
+    """Return each key of `states` with its CASE, and COMPARED_WITH, which is `source` or `raw events`.
 
     `source` and `lake` are fingerprints. A key that neither side has, or that both have with equal values, is `equal`.
     """
@@ -77,9 +77,9 @@ def compare_states(
     joined = states.join(source_fingerprints, list(key), "left").join(lake_fingerprints, list(key), "left")
     point, applied = _fingerprint_of(AT_POINT, schema_names), _fingerprint_of(APPLIED, schema_names)
     at_point, in_lake = _compare(F.col("source_fingerprint"), point), _compare(applied, F.col("lake_fingerprint"))
-    judge = F.when((at_point == "equal") & (in_lake != "equal"), "raw events").otherwise("source")
+    compared_with = F.when((at_point == "equal") & (in_lake != "equal"), "raw events").otherwise("source")
     case = F.when(at_point != "equal", at_point).otherwise(in_lake)
-    return joined.select(*key, case.alias(CASE), judge.alias(JUDGE), UNKNOWN, AT_POINT, APPLIED)
+    return joined.select(*key, case.alias(CASE), compared_with.alias(COMPARED_WITH), UNKNOWN, AT_POINT, APPLIED)
 
 
 def _fingerprint_of(side: str, schema_names: Sequence[str]) -> SparkColumn:

@@ -17,14 +17,14 @@ class Difference:
     """One key whose row differs between the two sides.
 
     `columns` maps each column that differs to the source's and the lake's value as shortened texts, None for NULL.
-    `judge` is what the lake's row was compared with: the source, or for a row that changed after the point, the raw
-    events that were applied to it.
+    `compared_with` is what the lake's row was compared with: the source, or for a row that changed after the
+    point, the raw events that were applied to it.
     """
 
     kind: Kind
     key: Key
     columns: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
-    judge: Literal["source", "raw events"] = "source"
+    compared_with: Literal["source", "raw events"] = "source"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.lake_state import LakeState
 from cdc_lake.jobs.verify import cell_differences, changed_keys, compared_rows, matching, source_rows
 from cdc_lake.jobs.verify.cell_differences import LAKE_ROW, MISMATCHES, SOURCE_ROW
-from cdc_lake.jobs.verify.changed_keys import APPLIED, AT_POINT, JUDGE, UNKNOWN
+from cdc_lake.jobs.verify.changed_keys import APPLIED, AT_POINT, COMPARED_WITH, UNKNOWN
 from cdc_lake.jobs.verify.compared_rows import DELETED
 from cdc_lake.jobs.verify.matching import CASE, CHANGED
 from cdc_lake.jobs.verify.report import PENDING_SAMPLED, Difference, VerifyReport
@@ -126,7 +126,7 @@ class _Run:
     def _plain_differences(self, cases: DataFrame) -> list[Difference]:
         schema = self.spec.schema
         mismatched = self._cache(
-            cell_differences.first_mismatches(cases, schema, self.spec.limit).withColumn(JUDGE, F.lit("source"))
+            cell_differences.first_mismatches(cases, schema, self.spec.limit).withColumn(COMPARED_WITH, F.lit("source"))
         )
         source = cell_differences.rows_of_keys(self._source_rows(), mismatched, schema, SOURCE_ROW)
         lake = cell_differences.rows_of_keys(self._lake_rows(), mismatched, schema, LAKE_ROW)
@@ -139,7 +139,7 @@ class _Run:
         source = cell_differences.rows_of_keys(self._source_rows(), mismatched, schema, "_source")
         lake = cell_differences.rows_of_keys(self._lake_rows(), mismatched, schema, "_lake")
         joined = mismatched.join(source, self.key, "left").join(lake, self.key, "left")
-        by_source = F.col(JUDGE) == "source"
+        by_source = F.col(COMPARED_WITH) == "source"
         at_point, applied = (
             F.struct(*(f"{side}.{name}" for name in self.columns), compared_rows.no_rejections())
             for side in (AT_POINT, APPLIED)

@@ -15,8 +15,9 @@ from cdc_lake.jobs.verify.compared_rows import REJECTED, names, no_rejections
 from cdc_lake.jobs.verify.postgres_copy import CopyReader, Range
 from cdc_lake.jobs.verify.spec import VerifySpec
 
-_RANGE_PAGES = 2048  # the minimum of a range: 16 MB, so that a failed task is cheap to repeat
-_RANGES = 512  # the maximum number of ranges
+_RANGE_PAGES = 2048
+"""The pages of 8 kB in a range: 16 MB, so that a failed task is cheap to repeat. More for over _RANGES such ranges."""
+_RANGES = 512
 
 
 def page_ranges(pages: int | None) -> list[Range]:
@@ -32,25 +33,28 @@ def page_ranges(pages: int | None) -> list[Range]:
 
 
 def source_rows(spark: SparkSession, spec: VerifySpec) -> DataFrame:
-    """Return the source's rows at the point, with their values and REJECTED.
+    """Return the source's rows at the exported snapshot, with their values and REJECTED.
 
-    For a polled table, returns only the rows that did not change after the last poll. Spark raises
-    SourceUnreadableError when it reads the rows.
+    For a polled table, returns only the rows that did not change after the last poll. Spark reads the
+    rows later, and raises SourceUnreadableError if that fails.
     """
     named = dict(zip(names(spec.schema), spec.schema.columns, strict=True))
-    text = _source_text(spark, spec, named, spec.source.settled)
+    text = _rows_as_text(spark, spec, named, spec.source.settled)
     return text.select(*_typed(spec, named), _rejected_values(spec).alias(REJECTED))
 
 
 def unpolled_keys(spark: SparkSession, spec: VerifySpec) -> DataFrame:
-    """Return the keys of a polled table's rows that changed after the last poll."""
+    """Return the keys of a polled table's rows that changed after the last poll.
+
+    Spark raises SourceUnreadableError if it cannot read them.
+    """
     pairs = zip(names(spec.schema), spec.schema.columns, strict=True)
     named = {name: column for name, column in pairs if column.name in spec.schema.key}
-    text = _source_text(spark, spec, named, f"not ({spec.source.settled})")
+    text = _rows_as_text(spark, spec, named, f"not ({spec.source.settled})")
     return text.select(*_typed(spec, named)).distinct()
 
 
-def _source_text(spark: SparkSession, spec: VerifySpec, named: Mapping[str, Column], condition: str) -> DataFrame:
+def _rows_as_text(spark: SparkSession, spec: VerifySpec, named: Mapping[str, Column], condition: str) -> DataFrame:
     parts = page_ranges(spec.source.pages)
     selected = [source_values.selected_column(name, column) for name, column in named.items()]
     count = max(1, len(parts))

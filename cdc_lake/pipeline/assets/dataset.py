@@ -1,6 +1,6 @@
 """The dataset stage: a view in the catalog for each SQL file of the pipeline, for Athena and QuickSight.
 
-A refined table is such a view over a table that its builds write (refined_table.py).
+For a refined table, the view reads a Parquet table; each build writes a new one (refined_table.py).
 """
 
 import os
@@ -72,11 +72,11 @@ def build(flow: Flow, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey]
         ]
         if dataset.table:
             refined = RefinedTable(flow, dataset, sql, athena, glue, bucket, store.bucket)
-            inputs = short_digest(repr((sql, dataset.partition_by, table_columns, commits)))
-            changes = _refine(refined, inputs, f"dagster run {context.run.run_id}")
+            inputs_digest = short_digest(repr((sql, dataset.partition_by, table_columns, commits)))
+            changes = _refine(refined, inputs_digest, f"dagster run {context.run.run_id}")
         else:
-            inputs = short_digest(repr((sql, table_columns)))
-            changes = _create_view(flow, name, sql, inputs, athena, glue, bucket)
+            inputs_digest = short_digest(repr((sql, table_columns)))
+            changes = _create_view(flow, name, sql, inputs_digest, athena, glue, bucket)
         columns = column_types(athena, catalog, name)
         found = totals(athena, catalog, name, columns)
         upstream = {
@@ -92,7 +92,7 @@ def build(flow: Flow, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey]
                     sql, (column for column, _ in columns), upstream
                 ),
                 "sql_version": version,
-                "made_of": inputs,
+                "inputs_digest": inputs_digest,
                 dataset_refresh.COMMITS: dg.MetadataValue.json(commits),
                 **standard_metadata.values(changes),
                 **{
@@ -107,24 +107,24 @@ def build(flow: Flow, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey]
 
 
 def _create_view(
-    flow: Flow, name: str, sql: str, inputs: str, athena: Athena, glue: GlueCatalog, bucket: Bucket
+    flow: Flow, name: str, sql: str, inputs_digest: str, athena: Athena, glue: GlueCatalog, bucket: Bucket
 ) -> dict[str, str | int | float]:
-    """Create the view unless it is current; return what changed. `inputs` is the digest of its SQL and tables."""
+    """Create the view unless it is current; return what changed. `inputs_digest` is that of its SQL and tables."""
     state_key = object_names.stage_state_key(flow.name, "dataset", name)
-    stored = stage_state.read(bucket, state_key).get("made_of")
-    if stored == inputs and glue.get_table(flow.catalog, name) is not None:
+    stored = stage_state.read(bucket, state_key).get("inputs_digest")
+    if stored == inputs_digest and glue.get_table(flow.catalog, name) is not None:
         return {"changes": standard_metadata.UNCHANGED}
     failpoints.reached("dataset.before_view")
     athena.execute(f'CREATE OR REPLACE VIEW "{flow.catalog}"."{name}" AS {sql}')
     failpoints.reached("dataset.after_view")
-    stage_state.write(bucket, state_key, {"made_of": inputs})
+    stage_state.write(bucket, state_key, {"inputs_digest": inputs_digest})
     return {"changes": f"view {flow.catalog}.{name} created"}
 
 
-def _refine(refined: RefinedTable, inputs: str, owner: str) -> dict[str, str | int | float]:
+def _refine(refined: RefinedTable, inputs_digest: str, owner: str) -> dict[str, str | int | float]:
     """Build the refined table unless it is current, and delete earlier builds; return what changed.
 
-    `inputs` is the digest of its SQL, its tables and their commits.
+    `inputs_digest` is that of its SQL, its tables and their commits.
     """
     pipeline, name = refined.flow.name, refined.dataset.name
     state_key = object_names.stage_state_key(pipeline, "dataset", name)
@@ -133,18 +133,18 @@ def _refine(refined: RefinedTable, inputs: str, owner: str) -> dict[str, str | i
         current = str(stored.get("build", ""))
         view = refined.glue.get_table(refined.flow.catalog, name)
         changes: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED}
-        if stored.get("made_of") != inputs or view is None or not refined.exists(current):
+        if stored.get("inputs_digest") != inputs_digest or view is None or not refined.exists(current):
             done = refined.build(held.check)
             current = done.id
             changes = {
-                "changes": f"build {done.id}: {counted(done.partitions, 'partition')} by "
-                f"{counted(done.statements, 'statement')}"
+                "changes": f"build {done.id}: {counted(done.partitions, 'partition')} written "
+                f"by {counted(done.statements, 'statement')}"
                 if done.partitions
                 else f"build {done.id}",
                 "partitions": done.partitions,
             }
         seen = refined.delete_earlier(current, stored.get("seen", {}))
-        stage_state.write(refined.store, state_key, {"made_of": inputs, "build": current, "seen": seen})
+        stage_state.write(refined.store, state_key, {"inputs_digest": inputs_digest, "build": current, "seen": seen})
     return changes
 
 
@@ -152,8 +152,8 @@ def require_readable(flow: Flow, file: str, sql: str, profile: str) -> None:
     """Raise ContractError if a dataset names a table that the catalog does not have, or that its engine cannot read.
 
     For a Parquet target, the catalog has `<table>_raw` and `<table>_latest`; for a merge-on-read table, it has
-    `<table>_ro` and `<table>_rt`. Trino, the engine of the local profile, reads only the base files of both, so that
-    `<table>_rt` would silently lack the changes in log files.
+    `<table>_ro` and `<table>_rt`. Trino, the engine of the local profile, reads only the base files of a merge-on-read
+    table, also through `<table>_rt`, which would silently lack the changes in log files.
     """
     try:
         tables = list(sqlglot.parse_one(sql, dialect="athena").find_all(exp.Table))
@@ -165,8 +165,8 @@ def require_readable(flow: Flow, file: str, sql: str, profile: str) -> None:
         if not table.is_hudi and (wrong := own & {table.name, f"{table.name}_current"}):
             raise ContractError(
                 f"{flow.folder / 'defs.yaml'} is not valid: datasets: {file}: target {table.target.name} has format: "
-                f"parquet, and no table {min(wrong)}. Use {table.view}, which has the newest rows, or "
-                f"{table.catalog_table} with all changes."
+                f"parquet, and no table {min(wrong)}. Use {table.view}, which has the newest state of each "
+                f"row, or {table.catalog_table}, which has all changes."
             )
         if not table.is_merge_on_read:
             continue
@@ -179,8 +179,8 @@ def require_readable(flow: Flow, file: str, sql: str, profile: str) -> None:
         if problem:
             raise ContractError(
                 f"{flow.folder / 'defs.yaml'} is not valid: datasets: {file}: {problem}. Use {table.catalog_table}, "
-                f"which has the state of the last compaction, or {table.view} without deleted rows"
-                f"{'' if profile == 'local' else f', or {merged} with every commit'}."
+                f"which has the state of the last compaction, or {table.view}, which is the same without deleted rows"
+                f"{'' if profile == 'local' else f', or {merged}, which has the state of the last commit'}."
             )
 
 

@@ -52,12 +52,13 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         if automatic := [column for column in captured.schema.omitted if not column.excluded]:
             context.log.warning(
                 f"{table.source_table}: these columns cannot be captured, and are not in the lake: "
-                f"{omitted_columns.describe(automatic)}"
+                f"{omitted_columns.describe(automatic)}. Change their types, or name them in exclude_columns to "
+                "accept this (docs/reference/types.md)."
             )
         if database.slot(flow.slot) is None:
             schema_capture.require_snapshot_safe_dates(table, database)
         failpoints.reached("source.after_schema")
-        truncate = database.refuse_truncate(source.schema_, table.name)
+        trigger_added = database.refuse_truncate(source.schema_, table.name)
         # With FULL, an UPDATE event also contains unchanged TOASTed values, and a DELETE event contains the last row.
         identity = omitted_columns.replica_identity(table, database)
         identity_changed = database.set_replica_identity(source.schema_, table.name, identity)
@@ -69,7 +70,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         )
         changes = [
             *([f"replica identity set to {identity}"] if identity_changed else []),
-            *(["TRUNCATE is rejected from now on"] if truncate else []),
+            *(["TRUNCATE is rejected from now on"] if trigger_added else []),
             *(f"{name} created" for name in created),
             *([f"publication {publication.action}"] if publication.action != "unchanged" else []),
         ]

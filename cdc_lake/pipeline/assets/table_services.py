@@ -162,8 +162,8 @@ CLEANING = Service(
     name="clean",
     cron="53 4 * * *",
     period="daily",
-    description="Deletes files that only states older than the table's history need, and archives their commits. Each "
-    "commit does the same, so only a table without new commits needs this service",
+    description="Deletes files that belong only to states older than the table's history, and archives their commits. "
+    "Each commit does the same, so only a table without new commits needs this service",
     is_needed=lambda table: table.is_hudi,
     job=clean.run,
     run=_job(clean.run, lambda table, where, owner: CleanSpec(table.upsert_spec(where, owner))),

@@ -164,8 +164,8 @@ def _require_partitionable(table: TableFlow, seen: captured_schema.TableSchema) 
             )
         if types[name].lake_type not in _PARTITION_TYPES:
             raise ContractError(
-                f"{what}: column {name} is of type {types[name].type}. Name a column of text, a date, an integer or a "
-                f"boolean as landing.partition_by in the YAML of {table.pipeline.name}."
+                f"{what}: column {name} has type {types[name].type}, which a partition column cannot have. Name a "
+                f"text, date, integer or boolean column in landing.partition_by in the YAML of {table.pipeline.name}."
             )
 
 

@@ -142,8 +142,8 @@ class PipelineSpec(YamlModel):
             required[table.name] += filter(None, (table.poll.timestamp, table.poll.incrementing))
             if table.poll.sql and (excluded := excluded_columns(self.transforms, table.name)):
                 reason = (
-                    f"{table.name}: exclude names {excluded[0]}, but {table.poll.sql} selects the columns; leave it "
-                    "out of the SELECT, and give the transform the table that it is for"
+                    f"{table.name}: exclude names column {excluded[0]}, but {table.poll.sql} selects the columns; "
+                    "remove it from the SELECT, and limit the transform to other tables"
                 )
                 raise self._invalid("transforms", None, reason)
         keys = {table.name: table.key for table in self.tables}
@@ -173,7 +173,7 @@ class PipelineSpec(YamlModel):
 
     def _require_query_fields(self) -> None:
         if lacking := [table.name for table in self.tables if table.poll is None]:
-            raise self._invalid("tables", lacking, f"{lacking[0]}: give poll, which source.kind query needs")
+            raise self._invalid("tables", lacking, f"{lacking[0]}: add the field poll; source.kind query requires it")
         if twice := repeated(table.topic or table.name for table in self.tables):
             raise self._invalid("tables", twice, f"give each table a topic of its own: {', '.join(twice)}")
         if self.stream.format != "json":

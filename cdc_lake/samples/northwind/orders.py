@@ -55,7 +55,7 @@ SEGMENTS = (
 
 @dataclass(frozen=True)
 class Line:
-    """A line of an order; `product` is an index into the catalogue."""
+    """A line of an order; `product` is an index into the catalogue, `discount` a fraction of the price."""
 
     product: int
     unit_price: float
@@ -130,7 +130,10 @@ def _shipped(day: date, dice: Dice) -> date | None:
 
 
 def orders(prices: list[float], dice: Dice) -> tuple[list[Order], list[Segment]]:
-    """Return all orders by ascending id, and the segment of each customer, by index."""
+    """Return all orders by ascending id, and the segment of each customer, by index.
+
+    `prices` are the list prices by product index.
+    """
     ids = [order_id for order_id in range(FIRST, LAST + 1) if order_id != LEFT_OUT]
     buyers, segments = _customers_of_orders(dice)
     counts = _line_counts(buyers, segments, dice)

@@ -224,7 +224,7 @@ class Shop:
         self._event(table, {**row, "__op": operation, "__deleted": "false"}, snapshot)
 
     def _event(self, table: str, event: Mapping[str, object], snapshot: str) -> None:
-        self.postgres.beat_silently()
+        self.postgres.advance_wal()
         lsn = None if snapshot == "incremental" else self.postgres.current_lsn()
         marks = {"__lsn": lsn, "__snapshot": snapshot, "__source_ts_ms": int(self.now * 1000)}
         if self.streaming:

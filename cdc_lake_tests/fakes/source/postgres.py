@@ -221,12 +221,12 @@ class FakePostgres(Noting, Postgres):
 
     def write_heartbeat(self, schema: str) -> int:  # noqa: ARG002 - there is one
         """See Postgres."""
-        self.beat_silently()
+        self.advance_wal()
         for listener in self._listeners:
             listener(self._wal[0])
         return self._wal[0]
 
-    def beat_silently(self) -> None:
+    def advance_wal(self) -> None:
         """Advance the WAL by a change other than a heartbeat."""
         self._wal[0] += 10
 

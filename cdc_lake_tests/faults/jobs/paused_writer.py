@@ -16,8 +16,8 @@ from cdc_lake.contract import failpoints
 from cdc_lake.contract.table.lease import Lease
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 
-SECONDS = 2.0
-BOUND = 120.0
+LEASE_SECONDS = 2.0
+TIMEOUT_SECONDS = 120.0
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Writer:
     """A job in its own thread, paused when it reaches a failpoint for the first time."""
 
     spec: UpsertSpec
-    place: str
+    failpoint: str
     job: Callable[[UpsertSpec], Any]
     paused: Event = field(default_factory=Event)
     resumed: Event = field(default_factory=Event)
@@ -36,13 +36,15 @@ class Writer:
         """Run to the failpoint."""
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
-        assert self.paused.wait(BOUND), f"{self.spec.owner} ended before it reached {self.place}: {self.error}"
+        assert self.paused.wait(TIMEOUT_SECONDS), (
+            f"{self.spec.owner} ended before it reached {self.failpoint}: {self.error}"
+        )
         return self
 
     def finish(self) -> Writer:
         """Run to the end."""
         self.resumed.set()
-        self._thread.join(BOUND)
+        self._thread.join(TIMEOUT_SECONDS)
         assert not self._thread.is_alive()
         return self
 
@@ -52,7 +54,7 @@ class Writer:
 
     def _run(self) -> None:
         try:
-            self.report = self.job(replace(self.spec, lease_seconds=SECONDS, lease_wait_seconds=60))
+            self.report = self.job(replace(self.spec, lease_seconds=LEASE_SECONDS, lease_wait_seconds=60))
         except Exception as error:  # noqa: BLE001 - the test checks it
             self.error = error
 
@@ -62,15 +64,15 @@ Pause = Callable[[UpsertSpec, str, Callable[[UpsertSpec], Any]], Writer]
 
 @pytest.fixture
 def pause_writer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pause]:
-    """Return a function that starts a job (its spec has the owner) which pauses at a failpoint."""
+    """Return a function that starts a job, and returns when it is paused at a failpoint."""
     writers: list[Writer] = []
     renew = Lease.renew
 
     def reached(name: str) -> None:
         for writer in writers:
-            if writer.place == name and not writer.paused.is_set():
+            if writer.failpoint == name and not writer.paused.is_set():
                 writer.paused.set()
-                writer.resumed.wait(BOUND)
+                writer.resumed.wait(TIMEOUT_SECONDS)
                 return
 
     def renewed(lease: Lease) -> None:

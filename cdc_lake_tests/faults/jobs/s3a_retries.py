@@ -1,4 +1,4 @@
-"""S3A's retry settings, shortened for tests whose store does not recover."""
+"""S3A's retry settings, shortened for tests with a faulty store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHORT = {
 
 
 def shorten(spark: SparkSession, bucket: str) -> None:
-    """Shorten S3A's retries for a bucket, except with CDC_LAKE_FULL."""
+    """Shorten S3A's retries for a bucket, except with CDC_LAKE_FULL=1."""
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
     for name, value in () if is_full() else SHORT.items():
         hadoop.set(f"fs.s3a.bucket.{bucket}.{name}", value)

@@ -22,15 +22,18 @@ from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
 SEED = "CDC_LAKE_FAULTS_SEED"
 KILLS = size(in_ci=len(targets("triggered")), full=26)
-"""In CI a whole round, and more if a target was not running in its turn; in a full run two rounds in each mode."""
+"""In CI one round, and more if a target was not running in its turn; in a full run more than two in each mode."""
 MAX_KILLS = 4 * KILLS
 """A campaign fails after this number, if one of its targets never ran in its turn."""
 EVERY_SECONDS = 7.0
+"""The average time between kills."""
 RATE = 50.0
+"""Changes per second."""
 RECORD = Path("build/random_kills.txt")
-"""Seed, log and result of the last campaign: workers of pytest-xdist print to nowhere, so .ci/run prints it."""
+"""Seed, log and result of the campaigns. The output of pytest-xdist's workers is lost, so .ci/run prints this file."""
 PAUSE_AFTER = size(in_ci=6, full=17)
-"""At least one pause: each takes minutes, since failed runs are retried with growing delays."""
+"""The number of kills after which there is a pause until the lake has a new commit. A campaign has at least one, and
+not many: each takes minutes, since failed runs are retried with growing delays."""
 
 
 @pytest.mark.timeout(3600)
@@ -67,5 +70,5 @@ def enough(mode: Mode, kills: Counter[str]) -> bool:
     Raises AssertionError if a target was not killed in MAX_KILLS.
     """
     missing = set(targets(mode)) - set(kills)
-    assert not missing or kills.total() < MAX_KILLS, f"not running in their turns: {missing}"
+    assert not missing or kills.total() < MAX_KILLS, f"not running in their turns, and so not killed: {missing}"
     return kills.total() >= KILLS and not missing

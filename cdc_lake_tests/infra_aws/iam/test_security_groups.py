@@ -56,7 +56,7 @@ def test_spark_reaches_the_source_only_with_read_by_spark(opposite_of_dev: Synth
     assert rules(opposite_of_dev) == RULES - {("spark", "postgres", 5432)}
 
 
-def test_addresses_may_connect_to_the_endpoints_only(environment: Synthesized) -> None:
+def test_address_ranges_may_connect_only_to_vpc_endpoints(environment: Synthesized) -> None:
     open_to = {
         properties["GroupDescription"]: properties["SecurityGroupIngress"]
         for properties in environment.of("network", GROUP).values()

@@ -68,7 +68,7 @@ def test_a_file_of_the_museum_is_loaded(database: ConnectionParameters, tmp_path
         (
             "artists",
             HEAD.replace("gender", "sex"),
-            r"contains unknown names \('sex'\)\. .*Give it the names of columns",
+            r"contains unknown names \('sex'\)\. .*Begin the file with names of columns",
         ),
         ("artists", "", "first line contains no names"),
         ("artists", HEAD + "1|A\n", 'missing data for column "nationality"'),

@@ -154,7 +154,7 @@ def test_keys_that_changed_after_the_point_are_compared_with_their_raw_events(ve
         verified_table.remove("id = 5001")  # inserted after the point, so only a later verification can report it
         for base in bases:
             found = verified_table.verify(point, base)
-            assert [(one.kind, one.key["id"], one.judge) for one in found.differences] == [
+            assert [(one.kind, one.key["id"], one.compared_with) for one in found.differences] == [
                 ("different", "5", "raw events"),
                 ("different", "5003", "raw events"),
             ]
@@ -174,7 +174,7 @@ def test_a_lost_event_is_reported_although_its_key_changed_after_the_point(
         verified_table.land_and_apply()
         for found in (verified_table.verify(point, base), verified_table.verify(point)):
             (one,) = found.differences
-            assert (one.kind, one.judge, found.different) == ("different", "source", 1)
+            assert (one.kind, one.compared_with, found.different) == ("different", "source", 1)
             assert one.columns == {"note": ("never streamed", "note 8"), "qty": ("25", "24")}
 
 
@@ -230,7 +230,7 @@ def test_keys_with_records_in_the_topic_are_pending_and_all_others_are_compared(
         again = verified_table.verify(point, later=later)
         assert again.pending_keys == found.pending_keys
         (one,) = again.differences
-    assert (one.kind, one.key, one.judge) == ("different", {"id": "2"}, "raw events")
+    assert (one.kind, one.key, one.compared_with) == ("different", {"id": "2"}, "raw events")
     topic.close()
 
 

@@ -1,7 +1,8 @@
-"""Every option of every command, and each half of a flag, is passed by some test.
+"""Every option of every command, and both forms of a flag (--resume, --no-resume), are passed by some test.
 
-The test reads the tests' sources. An option counts as passed to a command if it is in the same argument list as the
-command's words, or in another argument list of a file that passes further arguments to the command by a helper.
+The test reads the tests' sources. An option counts as passed to a command if an argument list contains the command's
+words and the option. If a file has a helper that calls the command with the helper's own arguments, an option in
+another argument list of the file counts too, unless that list calls another command.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def argument_lists(source: str) -> list[Arguments]:
 
 
 def arguments(nodes: Sequence[ast.expr]) -> Arguments:
-    """Return the words of expressions; of f-strings, the text before the first value."""
+    """Return the words of the expressions' literals; of an f-string, those before its first value."""
     words: list[str] = []
     is_open = False
     for node in nodes:
@@ -150,7 +151,7 @@ def test_an_option_is_found_only_in_calls_of_its_command(source: str, passed: bo
     assert is_passed([argument_lists(source)], ("demo",), ("--no-resume",)) is passed
 
 
-def test_the_words_of_a_helper_count() -> None:
+def test_an_option_that_is_passed_through_a_helper_is_found() -> None:
     helper = 'def run(*more): invoke(app, ["dlq", *more])'
     for call, passed in (('run("show", "--raw")', True), ('run("list", "--raw")', False)):
         assert is_passed([argument_lists(f"{helper}\n{call}")], ("dlq", "show"), ("--raw",)) is passed

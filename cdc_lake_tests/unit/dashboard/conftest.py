@@ -17,13 +17,13 @@ from .shop import DECLARED
 
 @pytest.fixture
 def declared() -> dict[str, Any]:
-    """A valid declaration that a test may change."""
+    """Return a valid declaration that the test may change."""
     return copy.deepcopy(DECLARED)
 
 
 @pytest.fixture
 def load(tmp_path: Path) -> Callable[[dict[str, Any]], DashboardSpec]:
-    """Write a declaration to a file and load it."""
+    """Return a function that writes a declaration to a file and loads it."""
 
     def from_file(changed: dict[str, Any]) -> DashboardSpec:
         path = tmp_path / "dashboard.yaml"

@@ -60,7 +60,7 @@ QUICKSIGHT = {"sql": "SELECT name FROM sales", "data_set": "data_set.json", "def
             ["visuals[1]: title or message uses the value 'leader'; allowed: revenue"],
         ),
         ("visuals.0.message", "{revenue:.2f}", ["visuals[0].message", "allowed: a value's name in braces"]),
-        ("visuals.1.name", "bars", ["visuals: each name can be used once, not as in bars, bars"]),
+        ("visuals.1.name", "bars", ["visuals: several have the name bars; give each a name of its own"]),
         ("visuals.0.sql", "none.sql", ["visuals[0].sql", "none.sql does not exist"]),
         ("visuals.0.sql", "../x.sql", ["visuals[0].sql: ../x.sql is outside", "allowed"]),
         ("visuals.0.sql", "SELEC 1", ["visuals[0].sql"]),

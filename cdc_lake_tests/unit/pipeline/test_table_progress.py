@@ -249,7 +249,7 @@ def test_the_barrier_without_exactly_once_waits_until_connect_has_stored_the_hea
 ) -> None:
     shop.connect.put(shop.flow.connector, {"exactly.once.support": "requested"})
     shop.connect.store(shop.flow.connector, {"lsn": shop.postgres.current_lsn()})
-    with pytest.raises(ContractError, match=r"newest there: 1010; Connect has stored the offset of LSN 1000"):
+    with pytest.raises(ContractError, match=r"newest one there: 0/3F2; Connect has stored the offset of LSN 0/3E8"):
         table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=0.2)
     calls: list[int] = []
 
@@ -357,7 +357,7 @@ def test_the_barrier_of_an_epoch_ignores_heartbeats_of_the_previous_epoch(shop: 
     shop.postgres.rewind(900)
     since = Start(topic_id="t", offsets=shop.kafka.end_offsets(shop.flow.heartbeat_topic))
     shop.streaming = False
-    with pytest.raises(ContractError, match="newest there: none"):
+    with pytest.raises(ContractError, match="newest one there: none"):
         table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=0.2, since=since)
     shop.streaming = True
     found = table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=5, since=since)
@@ -382,13 +382,13 @@ def test_the_barrier_timeout_names_connector_and_remedy(shop: Shop) -> None:
         table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=0.2)
     message = caught.value.user_message
     assert "connector cdc-lake-shop did not write the heartbeat at that LSN to shop.sales.cdc_heartbeat" in message
-    assert "newest there: 1001" in message
+    assert "newest one there: 0/3E9" in message
     assert "cdc-lake logs connect" in message
 
 
 def test_the_barrier_timeout_reports_that_no_heartbeat_was_streamed(shop: Shop) -> None:
     shop.streaming = False
-    with pytest.raises(ContractError, match="newest there: none"):
+    with pytest.raises(ContractError, match="newest one there: none"):
         table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=0.2)
 
 

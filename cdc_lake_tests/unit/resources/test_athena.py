@@ -110,7 +110,7 @@ def test_scanned_bytes_and_cost_are_summed(athena: Callable[..., Athena], server
     metered = resource.metered("shop")
     metered.query("SELECT 1")
     assert (metered.spent.queries, metered.spent.bytes_scanned) == (1, 77)
-    assert metered.spent.usd == pytest.approx(10e6 / 1e12 * 5), "10 MB are billed at least"
+    assert metered.spent.usd == pytest.approx(10e6 / 1e12 * 5), "at least 10 MB are billed"
     server.kind, server.scanned = "DDL", 0
     metered.execute("CREATE VIEW v AS SELECT 1")
     assert (metered.spent.queries, metered.spent.usd) == (2, pytest.approx(10e6 / 1e12 * 5))

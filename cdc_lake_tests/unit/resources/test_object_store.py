@@ -1,4 +1,4 @@
-"""ObjectStore: assets get a boto3 client, Spark its settings; no secret is in its repr."""
+"""ObjectStore gives assets a boto3 client and Spark its S3A settings, and shows no secret in its repr."""
 
 from __future__ import annotations
 

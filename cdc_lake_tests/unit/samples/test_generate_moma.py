@@ -1,4 +1,4 @@
-"""The MoMA generator: the same rows each time, with the shares and the difficult texts of the museum's file."""
+"""The MoMA generator: the same rows each time, with the proportions and the difficult texts of the museum's file."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def test_rows_have_all_columns_and_unique_ids() -> None:
         assert len({row[0] for row in table.rows}) == len(table.rows)
 
 
-def test_shares_and_texts_resemble_the_museums_file() -> None:
+def test_proportions_and_texts_resemble_the_museums_file() -> None:
     artists, artworks = dataset()
     nationalities = Counter(row[2] for row in artists.rows)
     assert 120 < nationalities[None] < 170
-    assert 330 < nationalities["American"] < 520  # and those of the nationalities that the generator leaves out
+    assert 330 < nationalities["American"] < 520
     classifications = Counter(row[11] for row in artworks.rows)
     assert classifications[None] > 0
     assert len(classifications) == 11
@@ -41,7 +41,7 @@ def test_shares_and_texts_resemble_the_museums_file() -> None:
     assert any("|" in str(row[1]) for row in artworks.rows)
 
 
-def test_the_rows_of_the_exercises_are_there() -> None:
+def test_the_rows_that_the_demo_changes_are_generated() -> None:
     artists, artworks = dataset()
     assert DEMO_ARTIST in artists.rows
     [picador] = [row for row in artworks.rows if row[1] == DEMO_ARTWORK[0]]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from dagster._cli import dev
 
-from cdc_lake.run_processes import LAUNCHER
+from cdc_lake.run_processes import SPARK_SERVER_OWNER
 
 
 def test_dev_starts_our_web_server_and_dagsters_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,11 +38,11 @@ def test_dev_starts_our_web_server_and_dagsters_daemon(tmp_path: Path, monkeypat
     monkeypatch.setattr(dev, "open_ipc_subprocess", record_start)
     monkeypatch.setattr(dev, "_CHECK_SUBPROCESS_INTERVAL", 0)
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    monkeypatch.setenv(LAUNCHER, "")
+    monkeypatch.setenv(SPARK_SERVER_OWNER, "")
     monkeypatch.setattr(sys, "argv", ["dagster", "dev", "--empty-workspace", "--port", "3456"])
     with pytest.raises(SystemExit):
         runpy.run_module("cdc_lake.webserver.dev", run_name="__main__")
-    assert os.environ[LAUNCHER] == str(os.getpid())
+    assert os.environ[SPARK_SERVER_OWNER] == str(os.getpid())
     modules = [command[command.index("-m") + 1] for command in started]
     assert modules == ["cdc_lake.webserver", "dagster._daemon"]
     assert started[0][started[0].index("--port") + 1] == "3456"

@@ -20,7 +20,7 @@ from infra.local.templates import render
 HEAP = "768m"
 SECRETS_FOLDER = "secrets"
 SECRETS_FILE = "postgres.properties"
-MANIFESTS = "service_load"
+SERVICE_LOAD = "service_load"
 _LOGINS = "logins.properties"
 _JAAS = "jaas.conf"
 _LATEST = "kafka"
@@ -55,7 +55,7 @@ class ConnectComponent:
     after: tuple[str, ...] = ("registry",)
     """The registry, for the same reason: a connector's task fails if the registry does not answer its converter."""
 
-    def __init__(self, plugins: Path | None = None, module: str = _LATEST, discovery: str = MANIFESTS) -> None:
+    def __init__(self, plugins: Path | None = None, module: str = _LATEST, discovery: str = SERVICE_LOAD) -> None:
         self._given = plugins
         self._module = module
         self._discovery = discovery
@@ -91,7 +91,7 @@ class ConnectComponent:
         }
         write_atomic(folder / "worker.properties", render("connect/worker.properties", values))
         write_atomic(folder / "log4j2.properties", render("connect/log4j2.properties", {}))
-        if self._discovery == MANIFESTS:
+        if self._discovery == SERVICE_LOAD:
             for plugins in self._plugins:
                 self._sync_manifests(plugins, context)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 HEAP = "1g"
-"""s3proxy buffers each signed put that is not multipart in memory, up to 128 MB."""
+"""s3proxy buffers each signed put in memory, up to 128 MB, unless it is multipart."""
 DIGEST = "user.user.content-md5"
 """The extended attribute that s3proxy sets on an object when its put is complete."""
 UNFINISHED = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -57,7 +57,7 @@ class S3Component:
         }
         write_atomic(folder / "s3proxy.properties", render("s3/s3proxy.properties", values))
         if swept := sweep(data):
-            log.info("s3: deleted the files of %d interrupted puts", swept)
+            log.info("s3: deleted the files of %d interrupted put%s", swept, "" if swept == 1 else "s")
 
     def launch(self, context: StackContext) -> Launch:
         """Return the server's process."""
@@ -126,8 +126,8 @@ def _require_attributes(folder: Path) -> None:
     except OSError as error:
         raise StackError(
             f"Cannot store objects in {folder}: its file system has no user extended attributes ({error.strerror}), "
-            "in which the S3 server keeps each object's metadata. Put the state folder elsewhere (--home or "
-            "CDC_LAKE_HOME)."
+            "in which the S3 server keeps each object's metadata. Put the state folder on another file system "
+            "(--home or CDC_LAKE_HOME)."
         ) from error
     finally:
         probe.unlink()

@@ -40,14 +40,14 @@ def test_values_are_returned_byte_for_byte() -> None:
     assert sink_lines.lines(body, "k", "aiven_envelope", False) == [(5, value)]
 
 
-texts = st.recursive(
+json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=5,
 )
 
 
-@given(st.sampled_from(ALL_SINKS), st.lists(texts, min_size=1, max_size=5), st.booleans())
+@given(st.sampled_from(ALL_SINKS), st.lists(json_values, min_size=1, max_size=5), st.booleans())
 def test_lines_of_every_sink_are_read_back(sink: object, values: list[object], ascii_only: bool) -> None:
     config = next(candidate for candidate in ALL_SINKS if candidate is sink)
     records = [(7 * n, json.dumps(value, ensure_ascii=ascii_only).encode()) for n, value in enumerate(values)]

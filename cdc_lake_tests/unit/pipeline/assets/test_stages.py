@@ -33,7 +33,7 @@ class Runner:
             resources=fake_resources(**shop.resources),
             executor=dg.in_process_executor,
         )
-        self.job = definitions.resolve_job_def
+        self.resolve_job = definitions.resolve_job_def
         self._with_checks = checks
         self._job = definitions.resolve_job_def("shop")
         self.instance = instance
@@ -41,7 +41,7 @@ class Runner:
         self.checks: dict[str, bool] = {}
 
     def __call__(self, *stages: str, table: str = "") -> dict[str, Metadata]:
-        """Materialise these stages, or all, of all tables or of one; return metadata by asset.
+        """Materialise the stages (default: all) of the tables whose names begin with `table`; return metadata by asset.
 
         Errors of steps are raised.
         """
@@ -80,7 +80,7 @@ def fresh(shop: Shop) -> Shop:
 
 @pytest.fixture
 def run(fresh: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
-    """Materialises the shop."""
+    """Yield a Runner of the shop without connector, slot, topics and objects."""
     monkeypatch.setattr(
         topic, "connector_config", lambda *_: {"connector.class": "Debezium", "exactly.once.support": "required"}
     )
@@ -88,8 +88,8 @@ def run(fresh: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
         yield Runner(fresh, instance)
 
 
-def deployed(shop: Shop) -> None:
-    """Do what Debezium does at its first start: create the slot and stream the rows as a snapshot."""
+def start_debezium(shop: Shop) -> None:
+    """Do what Debezium does at its first start: create the slot and send the rows as a snapshot."""
     shop.postgres.put_slot(shop.flow.slot)
     shop.customer("ANNE")
     for number in (1, 2, 3):
@@ -106,7 +106,7 @@ def lasting_objects(shop: Shop) -> dict[str, object]:
 def first_run(shop: Shop, run: Runner) -> dict[str, Metadata]:
     """Materialise the whole graph for the first time."""
     found = run("source", "topic")
-    deployed(shop)
+    start_debezium(shop)
     return found | run("raw", "lake", "dataset")
 
 
@@ -217,7 +217,7 @@ def test_spark_is_warmed_only_in_runs_that_need_it(fresh: Shop, run: Runner) -> 
 
 def test_spark_is_warmed_for_records_that_a_sensor_found(fresh: Shop, run: Runner) -> None:
     first_run(fresh, run)
-    part = run.job("shop_land").get_subset(asset_selection={fresh.orders.key("raw"), fresh.orders.key("lake")})
+    part = run.resolve_job("shop_land").get_subset(asset_selection={fresh.orders.key("raw"), fresh.orders.key("lake")})
     assert part.execute_in_process(instance=run.instance, run_config=QUIET).success
     assert fresh.spark.warmed == 1
 
@@ -227,7 +227,7 @@ def test_rows_that_only_an_interrupted_first_snapshot_read_are_swept_once(fresh:
 
     def snapshots(_name: str) -> None:
         for _ in range(0 if snapshot_lsns else 2):  # the first one is interrupted and repeated
-            fresh.postgres.beat_silently()
+            fresh.postgres.advance_wal()
             snapshot_lsns.append(fresh.postgres.current_lsn() + 1)
             fresh.write_heartbeat(snapshot="first")
 
@@ -256,7 +256,7 @@ def test_all_checks_pass_on_a_good_run(fresh: Shop, run: Runner) -> None:
     first_run(fresh, run)
     run = Runner(fresh, run.instance, checks=True)
     run()
-    # Per table: source, topic, raw and lake; then one check of the source and one of a dataset.
+    # Per table: the checks of source, topic, raw and lake; then one SQL check of the source and one check of a dataset.
     assert len(run.checks) == 2 * (1 + 6 + 5 + 4) + 1 + 1
     assert [name for name, passed in run.checks.items() if not passed] == []
 
@@ -304,7 +304,7 @@ def test_a_recreated_topic_stops_raw(fresh: Shop, run: Runner) -> None:
 
 def test_a_topic_recreated_before_the_first_landing_stops_all_stages_of_its_table(fresh: Shop, run: Runner) -> None:
     run("source", "topic")
-    deployed(fresh)
+    start_debezium(fresh)
     fresh.kafka.make(fresh.orders.topic)
     with pytest.raises(Exception, match=r"topic shop\.sales\.orders was deleted and re-created \(id .+, now .+\)"):
         run("topic", table="orders")
@@ -343,7 +343,7 @@ def test_a_table_that_left_the_pipeline_may_lose_its_topic(fresh: Shop, run: Run
     epochs.begin(
         begun.model_copy(update={"starts": {**begun.starts, "shop.sales.left": Start(topic_id="t", offsets={})}})
     )
-    deployed(fresh)
+    start_debezium(fresh)
     run("topic")
 
 

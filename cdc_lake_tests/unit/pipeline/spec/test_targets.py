@@ -115,7 +115,9 @@ def test_a_dataset_names_the_tables_of_a_parquet_target(tmp_path: Path, sql: str
     if not wrong:
         require_readable(flow, "totals.sql", sql, "local")
         return
-    with pytest.raises(ContractError, match=f"no table {wrong}. Use orders_latest, .* or orders_raw with all changes"):
+    with pytest.raises(
+        ContractError, match=f"no table {wrong}. Use orders_latest, .* or orders_raw, which has all changes"
+    ):
         require_readable(flow, "totals.sql", sql, "local")
 
 
@@ -153,7 +155,7 @@ def parquet_shop(folder: Path, landing: str = "format: parquet") -> Flow:
         ("SELECT * FROM Orders_RT", "local", "the local engine reads orders_rt without the changes in its log files"),
         ("SELECT * FROM orders_rt", "aws", ""),
         ("SELECT * FROM shop_log.orders o", "local", "orders is merge-on-read, and the catalog has no table of that"),
-        ("SELECT * FROM orders", "aws", "or orders_rt with every commit"),
+        ("SELECT * FROM orders", "aws", "or orders_rt, which has the state of the last commit"),
         ("SELECT FRM (", "local", ""),
     ],
 )
