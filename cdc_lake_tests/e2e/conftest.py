@@ -118,8 +118,8 @@ def cli() -> Iterator[CommandLine]:
     own = ("CDC_LAKE_HOME", "CDC_LAKE_PORT_", "DAGSTER_HOME")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     with scratch_home() as home:
-        # Started by the command: a killed child of this process would stay a zombie, which PostgreSQL takes for a
-        # running server.
+        # `cdc-lake up` starts the stack, not this process: a killed child of this process would stay a zombie, which
+        # PostgreSQL takes for a running server.
         found = CommandLine(Stack(StackHome(home)), {**inherited, "CDC_LAKE_HOME": str(home)})
         try:
             found.run("cdc-lake", "up")

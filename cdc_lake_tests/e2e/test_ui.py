@@ -66,8 +66,9 @@ def test_materialize_all_in_the_browser_passes_all_checks(
 
     expect.set_options(timeout=30_000)  # the default of 5 s is too short for a busy machine
 
-    # At Dagster's first start, sensors launch the scheduled checks. Wait until they end: if one of them evaluated a
-    # check that the run below has planned, before that run materialises the asset, it would never count as passed.
+    # At Dagster's first start, sensors launch the scheduled checks. Wait until they end. Otherwise one of them could
+    # evaluate a check after the run below has planned it, and before that run has materialised the asset. The UI would
+    # then never count that check as passed.
     until(
         lambda: {run["jobName"] for run in ui.ask(_ENDED, filter={"statuses": ["SUCCESS"]})["runsOrError"]["results"]},
         lambda ended: ended >= {"northwind_checks", "northwind_daily_checks"},

@@ -16,7 +16,7 @@ Privilege = Literal["select", "insert", "update", "delete"]
 def grant(
     connection: Connection, role: str, tables: Iterable[tuple[str, str]], privileges: Sequence[Privilege]
 ) -> None:
-    """Grant the role the privileges on the tables (schema and name), and USAGE on their schemas, that it does not have.
+    """Grant the privileges on the tables (schema and name) and USAGE on their schemas to the role, unless it has them.
 
     Raises:
         AccessRefused: there is no such role, or the user may not grant this.
@@ -42,5 +42,6 @@ def grant(
         names = ", ".join(".".join(table) for table in wanted)
         raise AccessRefused(
             f"Cannot grant {', '.join(privileges)} on {names} to role {role}: {str(error).strip().splitlines()[0]}.",
-            "Create the role, or make the pipeline's user the owner of the tables (docs/security.md).",
+            "Create the role, or make the pipeline's user the owner of the tables (CDC_LAKE_CAPTURE_ROLE in"
+            " docs/aws.md).",
         ) from error

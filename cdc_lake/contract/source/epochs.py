@@ -218,10 +218,10 @@ class Epochs:
             return None if stored is None else kind.model_validate_json(stored.body)
         except ValidationError as error:
             fault = error.errors()[0]
-            where = ".".join(map(str, fault["loc"]))
+            cause = ": ".join(filter(None, (".".join(map(str, fault["loc"])), fault["msg"])))
             raise ObjectDamagedError(
                 f"Cannot read epoch {number} of pipeline {self.pipeline}: {key} is damaged: "
-                f"{where}: {fault['msg']}. Restore the object, or {reset_advice(self.pipeline)}."
+                f"{cause}. Restore the object, or {reset_advice(self.pipeline)}."
             ) from error
 
     def _put(self, what: BaseModel, number: int, part: str = "") -> None:

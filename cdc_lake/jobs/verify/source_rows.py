@@ -16,7 +16,10 @@ from cdc_lake.jobs.verify.postgres_copy import CopyReader, Range
 from cdc_lake.jobs.verify.spec import VerifySpec
 
 _RANGE_PAGES = 2048
-"""The pages of 8 kB in a range: 16 MB, so that a failed task is cheap to repeat. More for over _RANGES such ranges."""
+"""The pages of 8 kB in a range: 16 MB, so that a failed task is cheap to repeat.
+
+A table with more than _RANGES ranges of this size gets larger ranges instead.
+"""
 _RANGES = 512
 
 

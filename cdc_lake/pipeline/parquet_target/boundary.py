@@ -22,9 +22,10 @@ def current_boundary(store: ObjectStore, table: TableFlow, kafka: Kafka) -> str 
 def boundary(store: ObjectStore, pipeline: str, landed: Watermark | None) -> str:
     """Return the position of the first row of the newest complete snapshot whose rows are all landed.
 
-    Returns the first position of epoch 0 if there is none. `landed` is the watermark of the landed records. A key whose
-    rows are all before the boundary was deleted without a delete event: either the stream was lost, and the next
-    snapshot does not have the key, or only an interrupted snapshot attempt has read it.
+    Returns the first position of epoch 0 if there is none. `landed` is the watermark of the landed records.
+
+    A key whose rows are all before the boundary is not in the source, even if it has no delete event: either the stream
+    was lost, and the next snapshot does not have the key, or only an interrupted snapshot attempt has read it.
     """
     epochs = Epochs(store, pipeline)
     current = epochs.current()

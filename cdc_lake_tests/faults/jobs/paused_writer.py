@@ -37,7 +37,7 @@ class Writer:
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
         assert self.paused.wait(TIMEOUT_SECONDS), (
-            f"{self.spec.owner} ended before it reached {self.failpoint}: {self.error}"
+            f"{self.spec.owner} has not reached {self.failpoint}; its error: {self.error}"
         )
         return self
 

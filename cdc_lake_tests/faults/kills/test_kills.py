@@ -22,7 +22,9 @@ from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
 SEED = "CDC_LAKE_FAULTS_SEED"
 KILLS = size(in_ci=len(targets("triggered")), full=26)
-"""In CI one round, and more if a target was not running in its turn; in a full run more than two in each mode."""
+"""The minimum number of kills: in CI one round of targets, in a full run more than two rounds in each mode. A campaign
+continues until each target was killed (`enough`).
+"""
 MAX_KILLS = 4 * KILLS
 """A campaign fails after this number, if one of its targets never ran in its turn."""
 EVERY_SECONDS = 7.0

@@ -157,7 +157,7 @@ def test_an_option_that_is_passed_through_a_helper_is_found() -> None:
         assert is_passed([argument_lists(f"{helper}\n{call}")], ("dlq", "show"), ("--raw",)) is passed
 
 
-def test_options_of_groups_and_halves_of_flags_are_collected() -> None:
+def test_options_of_commands_in_groups_and_both_forms_of_flags_are_collected() -> None:
     found = {(path, spelling) for paths, spellings in options() for path in paths for spelling in spellings}
     assert found >= {
         (("up",), "--home"),

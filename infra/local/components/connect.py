@@ -33,8 +33,8 @@ size."""
 def secrets_file(home: Path) -> Path:
     """Return the properties file from which connectors read `postgres.password`, through the worker's config provider.
 
-    It contains the password of Debezium's role. A client that may configure connectors can read all files that the
-    worker can read.
+    It contains the password of Debezium's role. A client that may configure connectors can read all files in its
+    folder, so the folder has only secrets of connectors.
     """
     return home / "connect" / SECRETS_FOLDER / SECRETS_FILE
 

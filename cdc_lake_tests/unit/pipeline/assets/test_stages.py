@@ -204,7 +204,7 @@ def test_a_second_run_without_changes_writes_nothing(fresh: Shop, run: Runner) -
 
 
 def test_spark_is_warmed_only_in_runs_that_need_it(fresh: Shop, run: Runner) -> None:
-    """A run without new records and without the comparison does not need Spark."""
+    """Spark is warmed for the lake's check equals_source, and not for a run that possibly finds no new records."""
     first_run(fresh, run)
     run()
     assert fresh.spark.warmed == 0
