@@ -1,6 +1,6 @@
-"""In CI a skipped test is a failure, so that a missing browser or permission leaves no test out unnoticed.
+"""In CI a skipped test is a failure, because tests that lack a browser or a permission would be skipped unnoticed.
 
-Skips of long_test_sizes.full_only are allowed: those tests run with FULL=1.
+Skips of long_test_sizes.full_only are allowed: those tests run with `make test-faults FULL=1`.
 """
 
 from __future__ import annotations

@@ -42,6 +42,6 @@ def grant(
         names = ", ".join(".".join(table) for table in wanted)
         raise AccessRefused(
             f"Cannot grant {', '.join(privileges)} on {names} to role {role}: {str(error).strip().splitlines()[0]}.",
-            "Create the role, or make the pipeline's user the owner of the tables (CDC_LAKE_CAPTURE_ROLE in"
-            " docs/aws.md).",
+            "Create the role, or make the pipeline's user the owner of the tables and of their schemas"
+            " (CDC_LAKE_CAPTURE_ROLE in docs/aws.md).",
         ) from error

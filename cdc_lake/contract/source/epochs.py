@@ -5,7 +5,7 @@ An epoch consists of a few objects, each put once with If-None-Match:
     raw/<pipeline>/_epochs/000001.json            the epoch began: cluster, reason, and first offset in each topic
     raw/<pipeline>/_epochs/000001.complete.json   its snapshot is in the lake, and rows not in the snapshot are swept
     raw/<pipeline>/_epochs/000001.broken.json     its stream cannot be continued: the faults that were found
-    raw/<pipeline>/_epochs/000000.swept.t.json    rows that only an interrupted snapshot read are swept from table t
+    raw/<pipeline>/_epochs/000000.swept.t.json    rows that only an interrupted snapshot had read are swept from t
     raw/<pipeline>/_epochs/000001.joining.t.json  table t was added during the epoch: its first offsets
     raw/<pipeline>/_epochs/000001.joined.t.json   the incremental snapshot of table t is in Kafka
 """
@@ -109,7 +109,7 @@ class Completion(_Frozen):
 
 
 class Swept(_Frozen):
-    """Marks a table as swept: it has no rows that only an interrupted snapshot read."""
+    """Marks a table as swept: it has no rows that only an interrupted snapshot had read."""
 
     rows: int
     swept_at: datetime

@@ -149,11 +149,11 @@ def _refine(refined: RefinedTable, inputs_digest: str, owner: str) -> dict[str, 
 
 
 def require_readable(flow: Flow, file: str, sql: str, profile: str) -> None:
-    """Raise ContractError if a dataset names a table that the catalog does not have, or that its engine cannot read.
+    """Raise ContractError if a dataset names a table that is not in the catalog, or that the engine reads incompletely.
 
     For a Parquet target, the catalog has `<table>_raw` and `<table>_latest`; for a merge-on-read table, it has
     `<table>_ro` and `<table>_rt`. Trino, the engine of the local profile, reads only the base files of a merge-on-read
-    table, also through `<table>_rt`, which would silently lack the changes in log files.
+    table, also through `<table>_rt`. A view on `<table>_rt` would lack the changes in log files, without an error.
     """
     try:
         tables = list(sqlglot.parse_one(sql, dialect="athena").find_all(exp.Table))
@@ -164,9 +164,9 @@ def require_readable(flow: Flow, file: str, sql: str, profile: str) -> None:
     for table in flow.tables:
         if not table.is_hudi and (wrong := own & {table.name, f"{table.name}_current"}):
             raise ContractError(
-                f"{flow.folder / 'defs.yaml'} is not valid: datasets: {file}: target {table.target.name} has format: "
-                f"parquet, and no table {min(wrong)}. Use {table.view}, which has the newest state of each "
-                f"row, or {table.catalog_table}, which has all changes."
+                f"{flow.folder / 'defs.yaml'} is not valid: datasets: {file}: target {table.target.name} has `format: "
+                f"parquet`, so the catalog has no table {min(wrong)}. Use {table.view}, which has the newest state of "
+                f"each row, or {table.catalog_table}, which has all changes."
             )
         if not table.is_merge_on_read:
             continue

@@ -250,6 +250,6 @@ def _changes(batches: Sequence[LakeBatch]) -> dict[str, str | int | float]:
     if swept := sum(batch.swept for batch in batches):
         changes["swept"] = swept
         changes["changes"] = (
-            f"{changes['changes']}; {counted(swept, 'row')} deleted that only an interrupted snapshot read"
+            f"{changes['changes']}; deleted {counted(swept, 'row')} that only an interrupted snapshot had read"
         )
     return changes

@@ -52,8 +52,8 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         if automatic := [column for column in captured.schema.omitted if not column.excluded]:
             context.log.warning(
                 f"{table.source_table}: these columns cannot be captured, and are not in the lake: "
-                f"{omitted_columns.describe(automatic)}. Change their types, or name them in exclude_columns to "
-                "accept this (docs/reference/types.md)."
+                f"{omitted_columns.describe(automatic)}. Change the columns (docs/reference/types.md), or name them in "
+                "exclude_columns to accept this."
             )
         if database.slot(flow.slot) is None:
             schema_capture.require_snapshot_safe_dates(table, database)

@@ -118,7 +118,7 @@ def _reconciled(found: ReconcileResult) -> tuple[str, Mapping[str, str | int | f
     report = found.report
     if report is None:
         return "nothing to reconcile, no record of the table is in the lake yet", {}
-    text = f"{report.deletes} deletes sent; landing and applying follow"
+    text = f"{counted(report.deletes, 'delete')} sent; landing and applying follow"
     facts = {
         "deletes": report.deletes,
         "lake_keys_read": report.lake_keys,

@@ -142,7 +142,7 @@ class PipelineSpec(YamlModel):
             required[table.name] += filter(None, (table.poll.timestamp, table.poll.incrementing))
             if table.poll.sql and (excluded := excluded_columns(self.transforms, table.name)):
                 reason = (
-                    f"{table.name}: exclude names column {excluded[0]}, but {table.poll.sql} selects the columns; "
+                    f"{table.name}: exclude lists column {excluded[0]}, but {table.poll.sql} selects the columns; "
                     "remove it from the SELECT, and limit the transform to other tables"
                 )
                 raise self._invalid("transforms", None, reason)

@@ -103,10 +103,10 @@ def is_passed(files: list[list[Arguments]], command: Words, spellings: Words) ->
         having = [each for each in found if any(spelling in each.words for spelling in spellings)]
         if not having:
             continue
-        # The words that a helper leaves to its callers, as in `invoke(app, ["dlq", *more])`.
         starts = [
             command[: len(each.words)] for each in found if each.is_open and each.words == command[: len(each.words)]
         ]
+        # The words that a helper leaves to its callers: `show` for `invoke(app, ["dlq", *more])`.
         rests = [command[len(start) :] for start in starts if len(start) < len(command)]
 
         def calls(each: Arguments, rests: Sequence[Words] = rests) -> bool:

@@ -1,4 +1,4 @@
-"""The end of a statement, and question marks, by PostgreSQL's lexical rules."""
+"""Where a statement ends, and which question marks are operators, by PostgreSQL's lexical rules."""
 
 from __future__ import annotations
 

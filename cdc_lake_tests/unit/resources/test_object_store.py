@@ -1,4 +1,4 @@
-"""ObjectStore gives assets a boto3 client and Spark its S3A settings, and shows no secret in its repr."""
+"""ObjectStore gives a boto3 client to assets and S3A settings to Spark, and its repr contains no secret."""
 
 from __future__ import annotations
 

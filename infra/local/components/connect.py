@@ -26,8 +26,8 @@ _JAAS = "jaas.conf"
 _LATEST = "kafka"
 _POLICIES = {_LATEST: "Allowlist"}
 """The policy for client settings in connector configurations; `Allowlist` permits those that worker.properties lists.
-Kafka before 4.2, which tests run, does not have `Allowlist`. It gets `All`, because our connectors override the request
-size."""
+Some tests run a Kafka before 4.2, which does not have `Allowlist`. There it is `All`, because our connectors override
+the request size."""
 
 
 def secrets_file(home: Path) -> Path:

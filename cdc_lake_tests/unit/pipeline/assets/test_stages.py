@@ -222,7 +222,7 @@ def test_spark_is_warmed_for_records_that_a_sensor_found(fresh: Shop, run: Runne
     assert fresh.spark.warmed == 1
 
 
-def test_rows_that_only_an_interrupted_first_snapshot_read_are_swept_once(fresh: Shop, run: Runner) -> None:
+def test_rows_that_only_an_interrupted_first_snapshot_had_read_are_swept_once(fresh: Shop, run: Runner) -> None:
     snapshot_lsns: list[int] = []
 
     def snapshots(_name: str) -> None:
@@ -240,7 +240,7 @@ def test_rows_that_only_an_interrupted_first_snapshot_read_are_swept_once(fresh:
         ("orders", snapshot_lsns[1]),
         ("customers", snapshot_lsns[1]),
     }
-    assert "3 rows deleted that only an interrupted snapshot read" in found["lake/orders_lake"]["changes"]
+    assert "deleted 3 rows that only an interrupted snapshot had read" in found["lake/orders_lake"]["changes"]
     assert run("lake")["lake/orders_lake"]["changes"] == UNCHANGED
     assert len(fresh.swept) == 2
 

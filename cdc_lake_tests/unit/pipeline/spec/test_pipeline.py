@@ -581,7 +581,7 @@ QUERY_FAULTS = [
         "  stream:",
         "  transforms: [{ type: ReplaceField, exclude: [note] }]\n  stream:",
         "transforms",
-        "exclude names column note, but order_countries.sql selects the columns",
+        "exclude lists column note, but order_countries.sql selects the columns",
     ),
     ("sql: order_countries.sql", "sql: ../a.sql", "tables.1.poll.sql", SQL_FILE),
     ("timestamp, timestamp: changed }", "timestamp }", "tables.0.poll.timestamp", "name the column for mode timestamp"),

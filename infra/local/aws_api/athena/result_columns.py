@@ -80,7 +80,7 @@ def _text(value: Value, signature: dict[str, Any]) -> str | None:
         case list():
             fields = zip((_field_name(part, i) for i, part in enumerate(parts)), value, parts, strict=True)
             return "{" + ", ".join(f"{n}={_inner(v, p['typeSignature'])}" for n, v, p in fields) + "}"
-    raise TypeError(f"Trino sent {value!r} for a value of type {raw}, which is not a list or an object in JSON.")
+    raise TypeError(f"Cannot convert a value of type {raw}: Trino sent {value!r} instead of a JSON list or object.")
 
 
 def _inner(value: Value, signature: dict[str, Any]) -> str:
