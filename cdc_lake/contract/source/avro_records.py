@@ -105,7 +105,7 @@ class ValueDecoder:
             decoded = fastavro.schemaless_reader(source, self.schema, None)
         except (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError, MemoryError) as error:
             raise UndecodableError(
-                f"the record's bytes are not a value of {name}: {error or 'they end early'}"
+                f"the record's bytes are not a value of {name}: {str(error) or 'they end early'}"
             ) from None
         if source.tell() != len(value):
             more = counted(len(value) - source.tell(), "more byte")

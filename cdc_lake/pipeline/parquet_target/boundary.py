@@ -24,8 +24,8 @@ def boundary(store: ObjectStore, pipeline: str, landed: Watermark | None) -> str
 
     Returns the first position of epoch 0 if there is none. `landed` is the watermark of the landed records.
 
-    A key whose rows are all before the boundary is not in the source, even if it has no delete event: either the stream
-    was lost, and the next snapshot does not have the key, or only an interrupted snapshot attempt has read it.
+    A key whose rows are all before the boundary is no longer in the source, even if it has no delete event: the delete
+    was lost with a broken stream, or only an interrupted attempt of the snapshot has read the key.
     """
     epochs = Epochs(store, pipeline)
     current = epochs.current()
@@ -34,6 +34,7 @@ def boundary(store: ObjectStore, pipeline: str, landed: Watermark | None) -> str
         if completion is None:
             continue
         lsn = completion.snapshot_lsn or 0
-        if landed is not None and landed.lsn >= lsn:  # a streamed heartbeat comes after the snapshot's last row
+        # Only a streamed heartbeat has such a watermark, and it comes after the snapshot's last row.
+        if landed is not None and landed.lsn >= lsn:
             return Position(number, streamed=False, lsn=lsn).encode()
     return Position(0, streamed=False, lsn=0).encode()
