@@ -119,7 +119,7 @@ class ConnectComponent:
         return Launch(java_command(self.class_path(), main, arguments, HEAP, options))
 
     def class_path(self) -> ClassPath:
-        """Return the jars of the worker without those of plugins, whose class loaders a CDS archive does not support."""
+        """Return the worker's jars, without those of plugins, whose class loaders a CDS archive does not support."""
         return ClassPath(self.name, java_home(25), (jars(self._module),))
 
     def probe(self, context: StackContext) -> None:
