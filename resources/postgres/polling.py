@@ -17,7 +17,8 @@ from resources.postgres.table_queries import table_oid
 MARGIN_SECONDS = 1
 """The bound is at least this long before the current time. A session sets its transaction's start, which now() returns,
 shortly before other sessions see it as xact_start. The margin covers an interruption of this length in between."""
-# Autovacuum workers and walsenders write no rows.
+# Autovacuum workers and walsenders write no rows. Nor do Debezium and our own readers; their sessions are recognised by
+# role and name.
 _ACTIVITY = """
 select statement_timestamp() - make_interval(secs => %(margin)s), min(xact_start),
        (array_agg(concat_ws(', ', 'pid ' || pid, usename, application_name, state) order by xact_start))[1],
@@ -25,6 +26,8 @@ select statement_timestamp() - make_interval(secs => %(margin)s), min(xact_start
   from pg_stat_activity
  where datname = current_database() and pid <> pg_backend_pid()
    and backend_type not in ('autovacuum worker', 'walsender')
+   and not (usename = %(capture_role)s and starts_with(application_name, 'Debezium '))
+   and not (usename = session_user and application_name in ('cdc-lake poll', 'cdc-lake verify'))
    and (xact_start is not null or state = 'disabled')
 """
 _PREPARED = "select gid from pg_prepared_xacts where database = current_database() order by prepared limit 1"
@@ -66,8 +69,11 @@ class QueryColumn:
     """The kind of the type, or of an array's elements."""
 
 
-def transactions_bound(connection: Connection) -> TransactionsBound:
+def transactions_bound(connection: Connection, capture_role: str) -> TransactionsBound:
     """Return the bound of the transactions of the connection's database.
+
+    `capture_role` is the role that Debezium signs in as. Debezium keeps a transaction open for minutes while Kafka does
+    not take its records.
 
     The connection must be in autocommit. Sessions are read before prepared transactions, so that a transaction that is
     prepared in between is in both results.
@@ -91,7 +97,7 @@ def transactions_bound(connection: Connection) -> TransactionsBound:
                 "other users began, so a poll would miss rows that are committed late.",
                 f'As a superuser, run GRANT pg_read_all_stats TO "{user}".',
             )
-        cursor.execute(_ACTIVITY, {"margin": MARGIN_SECONDS})
+        cursor.execute(_ACTIVITY, {"margin": MARGIN_SECONDS, "capture_role": capture_role})
         recent, oldest, session, hidden = cursor.fetchone() or (None, None, None, None)
         if hidden:
             raise ResourceError(

@@ -158,7 +158,6 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
     truncatable = _connected(truncate_trigger.truncatable)
     refuse_truncate = _connected(truncate_trigger.refuse_truncate, autocommit=False)
 
-    transactions_bound = _connected(polling.transactions_bound)
     sequence = _connected(polling.sequence)
     has_index = _connected(polling.has_index)
     has_unique_key = _connected(polling.has_unique_key)
@@ -191,6 +190,11 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
         with self.connect(autocommit=False) as connection:
             connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
             return table_columns.catalog(connection, schema, table)
+
+    def transactions_bound(self) -> polling.TransactionsBound:
+        """Return the bound of the database's transactions. Raises AccessRefused and ResourceError."""
+        with self.connect() as connection:
+            return polling.transactions_bound(connection, self.capture_role or self.login().user)
 
     def ensure_publication(self, name: str, tables: Iterable[Table]) -> PublicationChange:
         """Create or extend the publication, and grant the capture role SELECT on the tables; return the change."""

@@ -259,6 +259,24 @@ def test_a_prepared_transaction_holds_the_bound(new_polled: NewPolled) -> None:
     assert pipeline.bound("goods", None).at.year > 2000
 
 
+@pytest.mark.parametrize("application", ["cdc-lake verify", "Debezium General", "an application"])
+def test_sessions_that_write_no_rows_do_not_hold_the_bound(new_polled: NewPolled, application: str) -> None:
+    pipeline = new_polled(f"bound_{application.lower().replace(' ', '_').replace('-', '_')}", TABLES)
+    postgres = pipeline.postgres.model_copy(update={"capture_role": ""})  # Debezium signs in as the pipeline's user
+    with postgres.connect(autocommit=False) as connection, connection.cursor() as cursor:
+        cursor.execute("set application_name = %s", (application,))
+        cursor.execute("select transaction_timestamp()")
+        [began] = cursor.fetchone() or (None,)
+        assert isinstance(began, datetime)
+        found = until(
+            postgres.transactions_bound,
+            lambda bound: bound.at > began or application in (bound.held_back_by or ""),
+            seconds=30,
+            what="the bound to pass the transaction, or to be held back by it",
+        )
+        assert (found.held_back_by is not None) is (application == "an application")
+
+
 def test_a_login_that_does_not_see_other_sessions_is_refused(new_polled: NewPolled) -> None:
     pipeline = new_polled("blind", TABLES)
     pipeline.execute("create role blind_login login password 'blind'")
