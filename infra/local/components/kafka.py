@@ -14,12 +14,17 @@ from infra.artifacts.class_path import ClassPath
 from infra.artifacts.java import java_home
 from infra.errors import StackError
 from infra.files import write_atomic
+from infra.local.components import hanging_transactions
 from infra.local.engine_tools import run_tool
 from infra.local.jvm import jar_version, java_command, temporary_option
 from infra.local.stack.component import LOOPBACK, Launch, StackContext
 from infra.local.templates import render
 
 HEAP = "512m"
+_CLEAN = ".kafka_cleanshutdown"
+"""The file that a broker writes into its data folder when it ends, and deletes when it starts."""
+_KILLED = "killed"
+"""The file in the component's folder that is there from the start after a kill until the broker is repaired."""
 
 
 class KafkaComponent:
@@ -56,6 +61,8 @@ class KafkaComponent:
             command = self._command(folder, "kafka.tools.StorageTool", arguments, tool=True)
             run_tool(Launch(command), self.name, context.home)
             write_atomic(formatted, cluster)
+        elif not (folder / "data" / _CLEAN).exists():
+            (folder / _KILLED).touch()
 
     def launch(self, context: StackContext) -> Launch:
         """Return the broker's process."""
@@ -79,4 +86,16 @@ class KafkaComponent:
             raise StackError(f"there is no broker at {address} yet")
 
     def after_ready(self, context: StackContext) -> None:
-        """Do nothing: the pipelines create topics."""
+        """Repair the transactions of a broker that was killed; the pipelines create topics."""
+        folder = context.folder(self.name)
+        killed = folder / _KILLED
+        if not killed.exists():
+            return
+        server = ("--bootstrap-server", f"{LOOPBACK}:{context.ports['kafka']}")
+
+        def tool(arguments: tuple[str, ...]) -> str:
+            command = self._command(folder, hanging_transactions.TOOL, (*server, *arguments), tool=True)
+            return run_tool(Launch(command), self.name, context.home)
+
+        hanging_transactions.abort(tool)
+        killed.unlink()
