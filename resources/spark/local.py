@@ -68,6 +68,9 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
 
         Raises nothing: session() repeats a failed start and raises the error.
         """
+        # Imported here, because an interpreter that is exiting imports no module that registers an exit function.
+        from resources.spark import session  # noqa: F401, PLC0415 - as in _started
+
         with _Process.lock:
             if _Process.session is None and _Process.warming is None:
                 # Not a daemon: an interpreter that exits during Spark's start would print stack traces.
