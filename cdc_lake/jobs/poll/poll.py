@@ -106,7 +106,7 @@ def _require_unique_keys(records: DataFrame, spec: PollSpec) -> None:
     repeated = records.groupBy(_ROW_KEY).count().where("count > 1").first()
     if repeated is not None:
         raise ContractError(
-            f"Cannot poll {spec.schema.table}: its SELECT returned {repeated['count']} rows with key "
+            f"Cannot poll table {spec.schema.table}: its SELECT returned {repeated['count']} rows with key "
             f"{repeated[_ROW_KEY]}, and the lake has one row for each key. Nothing was sent. Change the join, or name "
             "more columns as key."
         )

@@ -157,7 +157,7 @@ def test_a_wrong_query_is_reported_with_its_file(new_polled: NewPolled, sql: str
     pipeline.execute("create table goods (id int primary key, changed timestamptz not null default now())")
     pipeline.execute("insert into goods values (1)")
     wait_for_bound(pipeline, "chosen")
-    with pytest.raises(ContractError, match=rf"Cannot poll (wrong\.sql for chosen|wrong\.chosen): .*{message}"):
+    with pytest.raises(ContractError, match=rf"Cannot poll (wrong\.sql for chosen|table wrong\.chosen): .*{message}"):
         pipeline.poll("chosen")
     pipeline.execute("drop schema wrong cascade")
     pipeline.store.delete([polling.polls(pipeline.table("chosen"), pipeline.store).key])
