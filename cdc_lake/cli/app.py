@@ -19,7 +19,7 @@ from cdc_lake.cli.samples import load
 
 DEBUG_VARIABLE = "CDC_LAKE_DEBUG"
 _GC_THRESHOLDS = (100_000, 20, 20)
-"""Python's default of 700 new objects makes the collector take a fifth of the imports' CPU time, and free nothing."""
+"""With Python's default of 700 new objects, the garbage collector takes a fifth of the imports' CPU time."""
 COMMANDS = (
     stack,
     load,

@@ -72,8 +72,8 @@ class QueryColumn:
 def transactions_bound(connection: Connection, capture_role: str) -> TransactionsBound:
     """Return the bound of the transactions of the connection's database.
 
-    `capture_role` is the role that Debezium signs in as. Debezium keeps a transaction open for minutes while Kafka does
-    not take its records.
+    `capture_role` is the role that Debezium signs in as. A session of it was idle in a transaction for three minutes in
+    a test.
 
     The connection must be in autocommit. Sessions are read before prepared transactions, so that a transaction that is
     prepared in between is in both results.

@@ -68,13 +68,15 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
 
         Raises nothing: session() repeats a failed start and raises the error.
         """
-        # Imported here, because an interpreter that is exiting imports no module that registers an exit function.
-        from resources.spark import session  # noqa: F401, PLC0415 - as in _started
+        # Not in the thread: an interpreter that is exiting imports no module that registers an exit function.
+        from resources.spark import session  # noqa: PLC0415 - as in _started
 
         with _Process.lock:
             if _Process.session is None and _Process.warming is None:
                 # Not a daemon: an interpreter that exits during Spark's start would print stack traces.
-                _Process.warming = threading.Thread(target=self._warm, name="spark-warming")
+                _Process.warming = threading.Thread(
+                    target=self._warm, args=(session.start_python_worker,), name="spark-warming"
+                )
                 _Process.warming.start()
 
     def last_run(self) -> JobRun | None:
@@ -86,11 +88,9 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         if _Process.session is not None:
             _Process.session.sparkContext.cancelAllJobs()
 
-    def _warm(self) -> None:
+    def _warm(self, start_python_worker: Callable[[SparkSession], None]) -> None:
         try:
-            from resources.spark import session  # noqa: PLC0415 - as in _started
-
-            session.start_python_worker(self.session())
+            start_python_worker(self.session())
         except Exception:  # noqa: BLE001 - session() raises the error to its caller
             _log.debug("Cannot start Spark before the first job", exc_info=True)
         finally:

@@ -1,4 +1,4 @@
-"""clean: delete the files that only states before a table's history need, and archive their commits.
+"""clean: delete the files that belong only to states before a table's history, and archive their commits.
 
 Writes clean their table too. Without this job, a table that is no longer written would keep its old files forever.
 """

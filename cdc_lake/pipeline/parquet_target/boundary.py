@@ -22,7 +22,7 @@ def current_boundary(store: ObjectStore, table: TableFlow, kafka: Kafka) -> str 
 def boundary(store: ObjectStore, pipeline: str, landed: Watermark | None) -> str:
     """Return the position of the first row of the newest complete snapshot whose rows are all landed.
 
-    Returns the first position of epoch 0 if there is none. `landed` is the watermark of the landed records.
+    Without such a snapshot, returns the first position of epoch 0. `landed` is the watermark of the landed records.
 
     A key whose rows are all before the boundary is no longer in the source, even if it has no delete event: the delete
     was lost with a broken stream, or only an interrupted attempt of the snapshot has read the key.

@@ -22,12 +22,12 @@ EVENTS = "events"
 
 
 def read_committed(bootstrap: str, topic: str) -> bytes | None:
-    """Return the first record of a topic that a reader at read_committed gets; None if it gets none in 10 s."""
+    """Return the first record of a topic that a reader at read_committed gets; None if it gets none in 30 s."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed"}
     consumer = Consumer(settings)
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        message = consumer.poll(10)
+        message = consumer.poll(30)
         return None if message is None else message.value()
     finally:
         consumer.close()

@@ -6,7 +6,9 @@ leader, and the coordinator takes them for deleted ones (TransactionMarkerChanne
 Readers at read_committed, and the start of Kafka Connect, then wait for that marker for ever.
 
 A task of Connect writes records and their source offsets in one transaction. If it hangs in the topic of the offsets,
-the offsets were not stored: both are aborted, and the connector sends the records again.
+the offsets were not stored: both are aborted, and the connector sends the records again. If it had confirmed them to
+PostgreSQL already, the pipeline stops, because its slot begins after its offset
+(cdc_lake/pipeline/source_health/stream_continuity.py).
 """
 
 from __future__ import annotations
