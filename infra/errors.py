@@ -29,4 +29,4 @@ class StartFailed(StackError):  # noqa: N818 - the name is a state that users se
 
 
 class PortLost(StartFailed):
-    """A component's process ended because another program took the port after it was chosen."""
+    """Another process took a port of a component after the port was chosen and before the component listened."""

@@ -22,7 +22,7 @@ from cdc_lake_tests.pytest_hooks.long_test_sizes import full_only
 from cdc_lake_tests.pytest_hooks.seeds import named_in_failures
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
-KILLS = 51
+KILLS = 26
 
 
 @full_only

@@ -14,7 +14,7 @@ from tenacity import RetryError, Retrying, retry_if_not_exception_type, stop_aft
 from infra.errors import PortLost, StackError, StartFailed
 from infra.local.progress import StackProgress
 from infra.local.stack.component import Component, StackContext, StopsBySignal
-from infra.local.stack.ports import is_free
+from infra.local.stack.ports import is_free, listener
 from infra.local.stack.process import Found, end, find, is_alive, listening, record, recorded, spawn
 from infra.local.stack.stack_state import StateFile
 from infra.local.stack.state_folder import StackHome
@@ -54,6 +54,8 @@ class Starter:
         self.progress.doing(component.name, "checking that it answers")
         try:
             self._wait(component, context, process, log_from=0)
+        except PortLost:
+            raise
         except StartFailed:
             if is_alive(process):
                 raise
@@ -72,27 +74,33 @@ class Starter:
         self.progress.doing(component.name, "waiting for it to answer")
         try:
             self._wait(component, context, process, log_from)
-        except StartFailed as error:
+        except StartFailed:
             if not is_alive(process):
                 self.state.forget_process(component.name)
-                if any(not is_free(context.ports[name]) for name in component.port_names):
-                    raise PortLost(str(error)) from error
             raise
 
     def _wait(self, component: Component, context: StackContext, process: psutil.Process, log_from: int) -> None:
         seconds = _start_seconds()
+        ports = [context.ports[name] for name in component.port_names]
 
         def probe() -> None:
             if self.cancelled.is_set():
                 raise StartFailed(f"Cannot start {component.name}: the start of the stack was cancelled.")
+            # Asked before whether the process lives: it may have ended because of the port, which may be free soon.
+            taken = [port for port in ports if not is_free(port)]
+            if lost := [port for port in taken if port not in listening(process)]:
+                holder = listener(lost[0])
+                self.end(component.name, component, find(self.home.path, component.name))
+                raise PortLost(
+                    f"Cannot start {component.name}: {holder} has taken port {lost[0]} since it was chosen. Try again."
+                )
             if not is_alive(process):
                 raise StartFailed(
                     f"Cannot start {component.name}: it ended while it was "
                     f"starting{self._tail(component.name, log_from)}"
                 )
             component.probe(context)
-            ports = {context.ports[name] for name in component.port_names}
-            if missing := ports - listening(process):  # another process answers on that port
+            if missing := set(ports) - listening(process):
                 raise ConnectionRefusedError(f"{component.name} does not listen on {', '.join(map(str, missing))}")
 
         try:

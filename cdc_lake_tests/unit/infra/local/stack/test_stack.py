@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 import pytest
 
-from cdc_lake_tests.unit.infra.local.fake_component import FakeComponent
-from infra.errors import StackError, StartFailed
+from cdc_lake_tests.unit.infra.local.fake_component import LISTEN, FakeComponent
+from infra.errors import PortLost, StackError, StartFailed
 from infra.local.stack.component import LOOPBACK, Component, Launch, StackContext
 from infra.local.stack.process import find, is_alive, spawn
 from infra.local.stack.stack import Stack
@@ -197,14 +198,45 @@ class Raced(FakeComponent):
             self.thief = socket.create_server((LOOPBACK, context.ports[self.name]))
 
 
-def test_a_port_lost_between_choice_and_use_is_chosen_again(make: MakeStack) -> None:
-    raced = Raced("one")
+WAITS_FOR_ITS_PORT = f"""
+try:
+    exec({LISTEN!r})
+except OSError:
+    import time
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("script", [LISTEN, WAITS_FOR_ITS_PORT], ids=["ends", "waits"])
+def test_a_port_lost_between_choice_and_use_is_chosen_again(make: MakeStack, script: str) -> None:
+    raced = Raced("one", script=script)
     stack = make(raced, FakeComponent("two", ("one",)), FakeComponent("three"))
     after = {c.name: c for c in stack.up()}
     assert raced.thief is not None
     with raced.thief as thief:
         assert after["one"].port != thief.getsockname()[1]
         assert {c.state for c in after.values()} == {"running"}
+
+
+@dataclass
+class AlwaysRaced(FakeComponent):
+    """A component whose port is taken whenever it starts."""
+
+    thieves: list[socket.socket] = field(default_factory=list)
+
+    def prepare(self, context: StackContext) -> None:
+        super().prepare(context)
+        self.thieves.append(socket.create_server((LOOPBACK, context.ports[self.name])))
+
+
+def test_a_port_that_is_lost_again_and_again_is_an_error_that_names_the_holder(make: MakeStack) -> None:
+    raced = AlwaysRaced("one")
+    stack = make(raced)
+    with pytest.raises(PortLost, match=rf"Cannot start one: .*pid {os.getpid()} has taken port \d+ since"):
+        stack.up()
+    for thief in raced.thieves:
+        thief.close()
+    assert find(stack.home.path) == []
 
 
 def test_down_without_a_home_does_nothing(make: MakeStack) -> None:
