@@ -25,10 +25,10 @@ _RANGE_PAGES = 8192
 
 
 @contextmanager
-def source_errors(action: str, table: str) -> Iterator[None]:
+def source_errors(action: str, table: str, *, sending: bool) -> Iterator[None]:
     """Raise SourceUnreadableError for an error of PostgreSQL's driver, and for a record that is too large for Kafka.
 
-    `action` is the verb of the message: poll or reconcile.
+    `action` is the verb of the message: poll or reconcile. `sending` tells whether records may have been sent.
     """
     try:
         yield
@@ -36,9 +36,10 @@ def source_errors(action: str, table: str) -> Iterator[None]:
         found = _DRIVER_ERROR.search(str(error)) or _TOO_LARGE.search(str(error))
         if found is None:
             raise
+        state = "The topic may have only a part of the records" if sending else "Nothing was sent"
         raise SourceUnreadableError(
-            f"Cannot {action} table {table}: {found['message'].strip()}. The topic may have only a part of the "
-            "records. Correct the cause, and run this again: the next run sends all of them."
+            f"Cannot {action} table {table}: {found['message'].strip()}. {state}. Correct the cause, and run this "
+            "again: the next run sends all records."
         ) from error
 
 

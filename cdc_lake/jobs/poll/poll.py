@@ -85,9 +85,10 @@ def run(spark: SparkSession, spec: PollSpec) -> PollReport:
         f"select {', '.join(f'{text} as {name}' for name, text in selected.items())}"  # noqa: S608 - checked names
         f" from {spec.rows.relation} q where {spec.rows.window(spec.lower, spec.upper)}"
     )
-    with jdbc_source.source_errors("poll", spec.schema.table):
+    with jdbc_source.source_errors("poll", spec.schema.table, sending=False):
         records = jdbc_source.read(spark, spec.access, query, ranges)
-        failpoints.reached("poll.before_records")
+    failpoints.reached("poll.before_records")
+    with jdbc_source.source_errors("poll", spec.schema.table, sending=True):
         records = records.drop(jdbc_source.CTID)
         if spec.schema.has_hashes:
             records = records.mapInArrow(HashedValues(columns, spec.access.hash_salt), records.schema)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +26,7 @@ from cdc_lake.contract.source.polled_rows import PolledRows
 from cdc_lake.contract.source.source_access import SourceAccess
 from cdc_lake.jobs import lake_state
 from cdc_lake.jobs.apply import debezium_types
+from cdc_lake.jobs.apply.fold import cached
 from cdc_lake.jobs.executor_errors import contract_errors
 from cdc_lake.jobs.lake_state import LakeState
 from cdc_lake.jobs.poll import delete_records, jdbc_source, record_sql
@@ -77,30 +79,29 @@ def run(spark: SparkSession, spec: ReconcileSpec) -> ReconcileReport:
     started = time.monotonic()
     columns, key = list(sent_columns(spec.schema.columns, spec.changes)), [name.lower() for name in spec.schema.key]
     lake = lake_state.rows(spark, spec, spec.lake).where(~F.coalesce("__deleted", F.lit(False)))
-    with jdbc_source.source_errors("reconcile", spec.schema.table):
-        source = _source_keys(spark, spec).persist()
-        lake_keys, source_keys = lake.count(), source.count()
-        event = {
-            **record_sql.event_fields(
-                spec.access.database, spec.schema.table, spec.number, int(spec.upper.at.timestamp() * 1000)
-            ),
-            "__op": "d",
-            "__deleted": "true",
-        }
-        records = lake.join(source, key, "left_anti").select(
-            delete_records.record_key(spec.record_key or RecordKey(spec.schema.key), columns).alias(KEY),
-            delete_records.record_value(columns, event, lake.columns).alias(VALUE),
-        )
-        records = records.persist()
-        try:
+    table = spec.schema.table
+    with ExitStack() as persisted:
+        with jdbc_source.source_errors("reconcile", table, sending=False):
+            source = persisted.enter_context(cached(_source_keys(spark, spec)))
+            lake_keys, source_keys = lake.count(), source.count()
+            event = {
+                **record_sql.event_fields(
+                    spec.access.database, table, spec.number, int(spec.upper.at.timestamp() * 1000)
+                ),
+                "__op": "d",
+                "__deleted": "true",
+            }
+            records = lake.join(source, key, "left_anti").select(
+                delete_records.record_key(spec.record_key or RecordKey(spec.schema.key), columns).alias(KEY),
+                delete_records.record_value(columns, event, lake.columns).alias(VALUE),
+            )
+            records = persisted.enter_context(cached(records))
             deletes = records.count()
-            failpoints.reached("reconcile.before_deletes")
-            if deletes:
+        failpoints.reached("reconcile.before_deletes")
+        if deletes:
+            with jdbc_source.source_errors("reconcile", table, sending=True):
                 send(spark, records, spec.topic, spec.kafka)
-            failpoints.reached("reconcile.after_deletes")
-        finally:
-            records.unpersist()
-            source.unpersist()
+        failpoints.reached("reconcile.after_deletes")
     return ReconcileReport(lake_keys, source_keys, deletes, time.monotonic() - started)
 
 
