@@ -8,8 +8,9 @@ landed, so a conversion cannot fail.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from cdc_lake.contract.objects.parquet_file import EPOCH, OFFSET, UNCHANGED
@@ -17,6 +18,7 @@ from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, Column, Table
 from cdc_lake.contract.schema.evolution import match_columns
 from cdc_lake.contract.schema.value_rules import PLACEHOLDER, ValueRules
 from cdc_lake.contract.table import latest_rows
+from cdc_lake.contract.table.event_order import Position
 from cdc_lake.jobs.apply import special_values
 from cdc_lake.jobs.apply.debezium_types import SPECIAL_NUMBERS, placeholders, toastable
 from cdc_lake.jobs.apply.json_fields import NUMBERS, field_type
@@ -62,7 +64,9 @@ def latest_sql(
     latest = latest_rows.sql(versions[-1:], _ROWS, boundary, deleted=deleted, versioned=False)
     if dialect == "athena":
         latest = latest_rows.for_athena(latest)
-    rows = _Rows(versions, rules, dialect, tuple(partition_by)).sql(relation)
+    first = min(Position.decode(boundary).epoch, versions[-1].epoch)
+    read = [version for version in versions if version.epoch >= first]
+    rows = _Rows(read, rules, dialect, tuple(partition_by)).sql(relation)
     return f"WITH {_ROWS} AS ({rows}), {latest.removeprefix('WITH ')}"
 
 
@@ -98,19 +102,34 @@ class _Rows:
 
     def _value(self, column: Column) -> str:
         """Return the value of a column, whose field has had several names if the column was renamed."""
-        names = list(dict.fromkeys(self._names(column)))
-        values = [self._converted(column, name) for name in names]
         # A record has one of the fields. Without a field, a column that cannot be NULL has its default.
+        default = []
         if column.missing is not None and (not column.nullable or column.inserted is not None):
-            values.append(self._convert(column, self._literal(column)))
-        return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
+            default.append(self._convert(column, self._literal(column)))
 
-    def _names(self, column: Column) -> Iterator[str]:
-        yield column.name
+        def value(names: Sequence[str]) -> str:
+            values = [*(self._converted(column, name) for name in names), *default] or ["NULL"]
+            return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
+
+        return self._by_epoch(column, value)
+
+    def _by_epoch(self, column: Column, expression: Callable[[Sequence[str]], str]) -> str:
+        """Return `expression(names)` over the names of the column's field, newest first, which depend on the epoch.
+
+        In a new epoch, a former name of the column can be the name of another column. In one epoch it cannot
+        (evolution.py). A column that an epoch did not have has no names there.
+        """
+        found: dict[int, list[str]] = {version.epoch: [] for version in self.versions}
         for version in reversed(self.versions):
             was = match_columns(version, self.versions[-1]).get(column.name)
-            if was is not None:
-                yield was.name
+            if was is not None and was.name not in found[version.epoch]:
+                found[version.epoch].append(was.name)
+        expressions = {epoch: expression(names) for epoch, names in sorted(found.items())}
+        newest = expressions.pop(self.versions[-1].epoch)
+        if all(each == newest for each in expressions.values()):
+            return newest
+        cases = (f"WHEN {self._name(EPOCH)} <= {epoch} THEN {each}" for epoch, each in expressions.items())
+        return f"CASE {' '.join(cases)} ELSE {newest} END"
 
     def _literal(self, column: Column) -> str:
         text = str(column.missing)
@@ -176,14 +195,17 @@ class _Rows:
         plain = f"concat({sign}, '0.', {zeros}, {whole}, {rest})"
         return f"CASE {special} WHEN {field} = '{PLACEHOLDER}' THEN NULL WHEN {matches} THEN {plain} ELSE {field} END"
 
+    def _unavailable(self, placeholders: str, names: Sequence[str]) -> str:
+        """Return the condition that one of the fields has a placeholder."""
+        return " OR ".join(f"{self._name(name)} IN ({placeholders})" for name in names) or "FALSE"
+
     def _unchanged(self, newest: TableSchema) -> str:
         """Return the names of the columns whose value PostgreSQL left out."""
         flags = []
         for column in newest.columns:
             if not toastable(column) or column.inserted is not None:
                 continue
-            texts = self._placeholders(column)
-            unavailable = " OR ".join(f"{self._name(name)} IN ({texts})" for name in dict.fromkeys(self._names(column)))
+            unavailable = self._by_epoch(column, partial(self._unavailable, self._placeholders(column)))
             flags.append(f"CASE WHEN {unavailable} THEN '{column.name.lower()}' END")
         if not flags:
             return f"CAST(NULL AS {_TEXTS[self.dialect]})"

@@ -1,6 +1,6 @@
 """The SELECT over JSON objects: columns, names of a field, and the changes of a table that it cannot follow.
 
-integration/chain/test_json_target.py runs it in Athena's engine and in Spark.
+integration/chain/formats/test_json_target.py runs it in Athena's engine and in Spark.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from cdc_lake.jobs.apply.json_rows_sql import Dialect
 ID = Column(name="id", type="integer", nullable=False, attnum=1)
 NAME = Column(name="Name", type="text", attnum=2)
 AT = Column(name="at", type="timestamp without time zone", attnum=3)
+NUMBER = Column(name="n", type="integer", attnum=4)
+OTHER = NUMBER.model_copy(update={"attnum": 5})
 START = Position(0, streamed=False, lsn=0).encode()
 
 
@@ -26,9 +28,11 @@ def schema(version: int, *columns: Column, epoch: int = 0, **more: Any) -> Table
     return TableSchema(version=version, table="shop.orders", columns=(ID, *columns), key=("id",), epoch=epoch, **more)
 
 
-def rows(versions: list[TableSchema], dialect: Dialect = "athena", partition_by: tuple[str, ...] = ()) -> str:
+def rows(
+    versions: list[TableSchema], dialect: Dialect = "athena", partition_by: tuple[str, ...] = (), boundary: str = START
+) -> str:
     """Return the SELECT of typed rows, without the one of the latest rows."""
-    select = json_rows_sql.latest_sql(versions, '"db"."raw"', START, STRICT, dialect, partition_by)
+    select = json_rows_sql.latest_sql(versions, '"db"."raw"', boundary, STRICT, dialect, partition_by)
     return select.partition("typed_rows AS (")[2].partition("), events AS")[0]
 
 
@@ -76,6 +80,17 @@ def test_a_field_is_read_under_each_name_of_its_column(dialect: Dialect) -> None
     assert f"{label} IN ('__debezium_unavailable_value') OR {name} IN ('__debezium_unavailable_value')" in found
 
 
+def test_a_former_name_of_a_column_is_another_column_in_a_new_epoch() -> None:
+    """`n` is renamed to `m`, then a new column `n` is added: capture refuses that until a resnapshot."""
+    renamed = NUMBER.model_copy(update={"name": "m"})
+    versions = [schema(1, NUMBER), schema(2, renamed), schema(3, renamed, OTHER, epoch=1)]
+    in_both = rows(versions)
+    assert 'CASE WHEN "__epoch" <= 0 THEN coalesce("m", "n") ELSE "m" END AS "m"' in in_both
+    assert 'CASE WHEN "__epoch" <= 0 THEN NULL ELSE "n" END AS "n"' in in_both
+    after = Position(1, streamed=False, lsn=0).encode()
+    assert '"m" AS "m", "n" AS "n"' in rows(versions, boundary=after)
+
+
 def test_a_partition_column_has_the_type_of_the_lake() -> None:
     day = Column(name="day", type="date", attnum=3)
     found = rows([schema(1, NAME, day)], partition_by=("name", "day"))
@@ -88,9 +103,6 @@ def test_texts_are_quoted_for_the_dialect() -> None:
     inserted = Column(name="c", type="text", missing="it's \\", inserted="it's \\")
     assert r"'it''s \'" in rows([schema(1), schema(2, inserted)], "athena")
     assert r"'it\'s \\'" in rows([schema(1), schema(2, inserted)], "spark")
-
-
-NUMBER = Column(name="n", type="integer", attnum=4)
 
 
 @pytest.mark.parametrize(
