@@ -38,11 +38,6 @@ def result(
     registered, schema = last.registration, last.schema.schema
     columns = raw_table.columns(table, schema)
     names = [name for name, _ in columns if name not in OWN_COLUMNS]
-    counts = {}
-    if registered is not None:
-        raw, view = (f'"{table.database}"."{name}"' for name in (table.catalog_table, table.view))
-        stored, rows = athena.query(f"SELECT (SELECT count(*) FROM {raw}), (SELECT count(*) FROM {view})").rows[0]  # noqa: S608 - checked identifiers
-        counts = {"dagster/row_count": rows, "stored_changes": stored}
     new = [manifest for batch in batches for manifest in batch.new]
     objects = [item for manifest in new for item in manifest.objects]
     changes = [
@@ -53,7 +48,6 @@ def result(
     return dg.MaterializeResult(
         asset_key=table.key("lake"),
         metadata={
-            **counts,
             "dagster/column_schema": standard_metadata.schema(columns),
             "dagster/column_lineage": standard_metadata.lake_lineage(table.key("raw"), names),
             "dagster/uri": f"s3://{bucket}/{object_names.topic_prefix(table.pipeline.name, table.topic)}",

@@ -1,9 +1,10 @@
 """Checks of a Parquet target's table: its entries in the catalog, and its objects."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 
 import dagster as dg
 
+from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.object_names import ObjectName, topic_prefix
 from cdc_lake.contract.objects.store import ObjectStore as Bucket
 from cdc_lake.contract.schema import captured_schema
@@ -46,26 +47,43 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     @dg.asset_check(
         asset=table.key("lake"),
         description=f"Every object that {table.database}.{table.catalog_table} reads is listed in a manifest. The next "
-        "landing deletes objects that a killed landing left; one that lost its lease can leave others.",
+        "landing deletes objects after the newest manifest, which a killed landing left. A landing that was paused and "
+        "lost its lease can leave earlier ones: no manifest will list them, so they can be deleted.",
         metadata=tiers.DAILY,
         op_tags=step_priority.LAKE,
     )
     def objects_listed(store: ObjectStore) -> dg.AssetCheckResult:
         bucket = location(store).store()
-        extra = list(unlisted(bucket, table))
+        extra = unlisted(bucket, table)
         return dg.AssetCheckResult(
             passed=not extra,
             severity=dg.AssetCheckSeverity.WARN,  # the view omits repeated rows
-            metadata={"unlisted_objects": len(extra), "first": dg.MetadataValue.json(extra[:_MAX_SHOWN])},
+            metadata={
+                "unlisted_objects": len(extra),
+                "first": dg.MetadataValue.json(list(extra)[:_MAX_SHOWN]),
+                "can_be_deleted": dg.MetadataValue.json([key for key, committed in extra.items() if committed]),
+            },
         )
 
     return [columns_registered, objects_listed]
 
 
-def unlisted(bucket: Bucket, table: TableFlow) -> Iterator[str]:
-    """Yield the keys of the topic's raw objects that no manifest of the chain lists."""
+def unlisted(bucket: Bucket, table: TableFlow) -> Mapping[str, bool]:
+    """Return the keys of the topic's raw objects that no manifest of the chain lists.
+
+    The value is true if manifests have committed the object's offsets, so that no later manifest can list it.
+    """
     # List the objects before the manifests, so that an object that is landed in the meantime is not reported.
     prefix = topic_prefix(table.pipeline.name, table.topic)
-    found = [item.key for item in bucket.scan(prefix) if ObjectName.parse(item.key) is not None]
-    listed = {item.key for manifest in table_progress.manifests(bucket, table) for item in manifest.objects}
-    return (key for key in found if key not in listed)
+    found = [name for item in bucket.scan(prefix) if (name := ObjectName.parse(item.key)) is not None]
+    listed: set[str] = set()
+    head = None
+    for head in table_progress.manifests(bucket, table):
+        listed.update(item.key for item in head.objects)
+    return {name.key: _is_before_the_end(name, head) for name in found if name.key not in listed}
+
+
+def _is_before_the_end(name: ObjectName, head: Manifest | None) -> bool:
+    if head is None or name.epoch > head.epoch:
+        return False
+    return name.epoch < head.epoch or name.first < head.next_offsets().get(name.partition, 0)
