@@ -74,6 +74,8 @@ def demo(
         seconds = prepare(console, registry=pipeline in avro_pipelines.names())
         name = "" if pipeline is DemoPipeline.NORTHWIND else f" {pipeline}"
         options = "".join(f" --csv {shlex.quote(each)}" for each in csv or [])
+        if sql_dir is not None:
+            options += f" --sql-dir {shlex.quote(str(sql_dir))}"
         resume_commands = (_UP, f"cdc-lake demo{name}{options} --resume")
         summary = run(console, pipeline, UserRows(sql_dir, files), steps, resume_commands)
     summary["seconds"] = {**seconds, **summary["seconds"], "total": round(time.monotonic() - started, 1)}

@@ -97,6 +97,13 @@ def delete_film_actor(conn: connection) -> int | None:
         return None if row is None else int(row[0])
 
 
+def actors(conn: connection, film_id: int) -> list[int]:
+    """Return the ids of a film's actors, sorted."""
+    with conn, conn.cursor() as cur:
+        cur.execute("SELECT actor_id FROM film_actor WHERE film_id = %s ORDER BY actor_id", (film_id,))
+        return [int(row[0]) for row in cur.fetchall()]
+
+
 def delete_film(conn: connection) -> None:
     """Delete a film with its actors and category, after its copies were given to another film."""
     with conn, conn.cursor() as cur:
