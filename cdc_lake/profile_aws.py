@@ -33,10 +33,10 @@ from resources.msk_connect.resource import MskConnect
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 from resources.quicksight.resource import QuickSight
-from resources.spark.emr import EmrSteps
-from resources.spark.emr_code import EmrCode
-from resources.spark.emr_job_files import JobFiles
-from resources.spark.emr_serverless import EmrServerlessSpark
+from resources.spark.emr.cluster_steps import EmrSteps
+from resources.spark.emr.code import EmrCode
+from resources.spark.emr.job_files import JobFiles
+from resources.spark.emr.serverless import EmrServerlessSpark
 
 _SOURCE_HINT = (
     "Check CDC_LAKE_SOURCE_HOST and CDC_LAKE_SOURCE_SECRET, and that the database's security group allows connections "

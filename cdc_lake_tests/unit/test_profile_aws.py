@@ -21,8 +21,8 @@ from resources.connect.kafka_connect import KafkaConnect
 from resources.errors import ResourceError
 from resources.kafka.resource import Kafka
 from resources.msk_connect.resource import MskConnect
-from resources.spark.emr import EmrSteps
-from resources.spark.emr_serverless import EmrServerlessSpark
+from resources.spark.emr.cluster_steps import EmrSteps
+from resources.spark.emr.serverless import EmrServerlessSpark
 from resources.spark.job_interface import SparkJobs
 
 

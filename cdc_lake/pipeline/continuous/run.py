@@ -30,8 +30,8 @@ from resources.glue.catalog import GlueCatalog
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
-from resources.spark.emr_jobs import EmrJobs
-from resources.spark.emr_session import EmrSession
+from resources.spark.emr.jobs import EmrJobs
+from resources.spark.emr.session import EmrSession
 from resources.spark.job_interface import SparkJobs
 from resources.spark.job_server.served import ServedSpark
 from resources.spark.local import LocalSpark

@@ -13,11 +13,11 @@ from cdc_lake_tests.aws_api.emr.serverless import APPLICATION
 from cdc_lake_tests.aws_api.emr.steps import CLUSTER
 from cdc_lake_tests.aws_api.served import DATABASE_SECRET
 from infra.local.stack.endpoints import Endpoints
-from resources.spark.emr import EmrSteps
-from resources.spark.emr_code import EmrCode
-from resources.spark.emr_job_files import JobFiles
-from resources.spark.emr_jobs import EmrJobs
-from resources.spark.emr_serverless import EmrServerlessSpark
+from resources.spark.emr.cluster_steps import EmrSteps
+from resources.spark.emr.code import EmrCode
+from resources.spark.emr.job_files import JobFiles
+from resources.spark.emr.jobs import EmrJobs
+from resources.spark.emr.serverless import EmrServerlessSpark
 
 
 @dataclass(frozen=True)

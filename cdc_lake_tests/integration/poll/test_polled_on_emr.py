@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from cdc_lake_tests.aws_api.emr.job_resources import EmrResources
 from cdc_lake_tests.integration.poll.conftest import NewPolled
-from cdc_lake_tests.integration.poll.polled_pipeline import PolledPipeline
-from cdc_lake_tests.integration.poll.test_polls import settled, wait_for_bound
-from resources.spark.emr_session import EmrSession
+from cdc_lake_tests.integration.poll.polled_pipeline import PolledPipeline, settled, wait_for_bound
+from resources.spark.emr.session import EmrSession
 
 TABLES = """\
     - { name: goods, key: [id], poll: { timestamp: changed } }

@@ -23,8 +23,8 @@ from cdc_lake_tests.integration.jobs.engines import BUCKET, Engines, make_bucket
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 from infra.local.stack.attach import load_endpoints
 from resources.kafka.resource import Kafka
-from resources.spark.emr_jobs import EmrJobs
-from resources.spark.emr_session import EmrSession
+from resources.spark.emr.jobs import EmrJobs
+from resources.spark.emr.session import EmrSession
 
 TESTS_IN_CI = 2
 

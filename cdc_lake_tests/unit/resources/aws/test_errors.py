@@ -37,9 +37,9 @@ from resources.msk_connect.plugins import MskPlugins
 from resources.msk_connect.resource import MskConnect
 from resources.object_store import ObjectStore
 from resources.quicksight.resource import QuickSight
-from resources.spark.emr import EmrSteps
-from resources.spark.emr_job_files import JobFiles
-from resources.spark.emr_serverless import EmrServerlessSpark
+from resources.spark.emr.cluster_steps import EmrSteps
+from resources.spark.emr.job_files import JobFiles
+from resources.spark.emr.serverless import EmrServerlessSpark
 
 CLUSTER = f"arn:aws:kafka:us-east-1:{ACCOUNT}:cluster/lake/1"
 SECRET = f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:source"

@@ -17,10 +17,10 @@ import pytest
 from cdc_lake.jobs.remote import job_call
 from cdc_lake_tests.fakes.aws.s3 import MemoryS3, served_s3
 from resources.errors import ResourceError
-from resources.spark.emr_code import EmrCode, archive
-from resources.spark.emr_job_files import JobFiles
+from resources.spark.emr.code import EmrCode, archive
+from resources.spark.emr.job_files import JobFiles
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[5]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import dagster as dg
 from pydantic import Field
 
 from resources.errors import ResourceError
-from resources.spark.emr_job_files import JobFiles
+from resources.spark.emr.job_files import JobFiles
 
 _EXCLUDED = ("__pycache__", "*.pyc")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date in the zip format

@@ -8,7 +8,7 @@ from pydantic import Field, PrivateAttr
 from resources.aws import console_links
 from resources.aws.client import AwsRequestFailed
 from resources.errors import JobFailed, Unreachable
-from resources.spark.emr_jobs import EmrJobs, Submission
+from resources.spark.emr.jobs import EmrJobs, Submission
 from resources.spark.job_interface import JobRun
 
 _FINAL = frozenset({"COMPLETED", "CANCELLED", "FAILED", "INTERRUPTED"})

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from resources.errors import JobFailed
-from resources.spark.emr_jobs import EmrJobs
+from resources.spark.emr.jobs import EmrJobs
 from resources.spark.job_interface import JobRun
 from resources.waiting import until
 

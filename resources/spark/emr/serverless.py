@@ -6,7 +6,7 @@ from dataclasses import replace
 from pydantic import Field
 
 from resources.aws import console_links
-from resources.spark.emr_jobs import EmrJobs, Submission
+from resources.spark.emr.jobs import EmrJobs, Submission
 from resources.spark.job_interface import JobRun
 
 _FINAL = frozenset({"SUCCESS", "FAILED", "CANCELLED"})

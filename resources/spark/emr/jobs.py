@@ -16,8 +16,8 @@ from resources.aws.client import AwsRequestFailed, AwsResource
 from resources.aws.errors import THROTTLED
 from resources.errors import JobFailed, Unreachable
 from resources.spark import properties_files
-from resources.spark.emr_code import Code, EmrCode
-from resources.spark.emr_job_files import JobFiles
+from resources.spark.emr.code import Code, EmrCode
+from resources.spark.emr.job_files import JobFiles
 from resources.spark.job_interface import JobRun, JobTexts
 from resources.waiting import until
 

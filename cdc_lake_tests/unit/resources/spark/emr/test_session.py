@@ -15,10 +15,10 @@ from cdc_lake.jobs.remote import job_call, session
 from cdc_lake.jobs.remote.session import RequestObjects
 from cdc_lake_tests.aws_api.emr.in_memory import BUCKET, Served, served
 from cdc_lake_tests.helpers.memory_store import MemoryStore
-from cdc_lake_tests.unit.resources.spark.test_emr import serverless, steps
+from cdc_lake_tests.unit.resources.spark.emr.served_jobs import serverless, steps
 from resources.errors import JobFailed
-from resources.spark.emr_jobs import EmrJobs
-from resources.spark.emr_session import EmrSession
+from resources.spark.emr.jobs import EmrJobs
+from resources.spark.emr.session import EmrSession
 from resources.waiting import until
 
 BOUND = 30.0
