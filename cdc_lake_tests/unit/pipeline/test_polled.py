@@ -37,7 +37,7 @@ from cdc_lake_tests.fakes.source.connect import FakeConnect
 from cdc_lake_tests.fakes.source.kafka import FakeKafka
 from cdc_lake_tests.fakes.source.polled_postgres import PolledPostgres
 from cdc_lake_tests.helpers.memory_store import MemoryStore
-from cdc_lake_tests.unit.pipeline.spec.test_pipeline import QUERY
+from cdc_lake_tests.unit.pipeline.spec.polled_shop import QUERY
 from resources.deployment import Deployment
 from resources.object_store import ObjectStore
 from resources.postgres.table_columns import ColumnInfo
@@ -138,13 +138,13 @@ def test_a_select_without_a_file_is_reported_when_the_definitions_load(tmp_path:
 
 def test_definitions_have_no_connector_slot_or_heartbeat(polled: Polled) -> None:
     found = component.build(polled.flow)
-    assert [sensor.name for sensor in found.sensors or ()] == [
-        "shop_poll",
-        "shop_land",
+    assert sorted(sensor.name for sensor in found.sensors or ()) == [
         "shop_apply",
-        "shop_watch",
         "shop_checks",
         "shop_daily_checks",
+        "shop_health",
+        "shop_land",
+        "shop_poll",
     ]
     jobs = {each.name for each in found.jobs or ()}
     assert {"shop_poll", "shop_land", "shop_reconcile"} <= jobs

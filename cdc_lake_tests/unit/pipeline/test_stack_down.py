@@ -22,7 +22,7 @@ CHECKS = {f"{each.check_key.asset_key.path[1]}:{each.check_key.name}": each for 
 SENSORS = {
     each.name: each
     for each in component.build(FLOW).sensors or ()
-    if isinstance(each, dg.SensorDefinition) and not each.name.endswith(("_watch", "_checks"))
+    if isinstance(each, dg.SensorDefinition) and not each.name.endswith(("_health", "_checks"))
 }
 BOUND_SECONDS = 10.0  # on a busy machine; one second and less on an idle one
 

@@ -1,4 +1,4 @@
-"""The sensor `<pipeline>_watch`: evaluates the checks that can run without a Dagster run, and publishes metrics.
+"""The sensor `<pipeline>_health`: evaluates the checks that can run without a Dagster run, and publishes metrics.
 
 Dagster evaluates checks in runs. If the connector stops, no records arrive and no run is launched, so that the last
 check results stay green. Sensors never materialise source, and materialise topic only to poll or to re-create a
@@ -54,7 +54,7 @@ def build(flow: Flow) -> dg.SensorDefinition:
     infrequent = (*INFREQUENT_CHECKS, *(CONTINUOUS_CHECKS if flow.spec.mode == "continuous" else ()))
 
     @dg.sensor(
-        name=f"{flow.name}_watch",
+        name=f"{flow.name}_health",
         minimum_interval_seconds=EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(

@@ -30,4 +30,4 @@ def connector(shop: Shop, instance: dg.DagsterInstance, clock: Clock) -> Daemon:
 @pytest.fixture
 def health(shop: Shop, instance: dg.DagsterInstance, clock: Clock) -> Daemon:
     """The health sensor, which evaluates the light checks."""
-    return Daemon.for_sensor("shop_watch", shop, instance, clock)
+    return Daemon.for_sensor("shop_health", shop, instance, clock)

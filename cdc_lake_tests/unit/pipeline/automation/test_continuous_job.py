@@ -16,8 +16,8 @@ from cdc_lake.pipeline.loading import MODE_VARIABLE, load
 from cdc_lake_tests.fakes.dagster import QUIET, fake_resources
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
-from cdc_lake_tests.unit.pipeline.assets.test_stages import Runner
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon
+from cdc_lake_tests.unit.pipeline.stage_runner import Runner
 
 
 @pytest.fixture

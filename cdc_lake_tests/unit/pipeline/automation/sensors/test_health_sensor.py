@@ -62,7 +62,7 @@ def test_in_continuous_mode_it_evaluates_the_checks_of_landings_too(
 ) -> None:
     triggered = set(tick_results(health))
     begun.flow = replace(begun.flow, spec=begun.flow.spec.model_copy(update={"mode": "continuous"}))
-    results = tick_results(Daemon.for_sensor("shop_watch", begun, instance, clock))
+    results = tick_results(Daemon.for_sensor("shop_health", begun, instance, clock))
     assert results == {
         f"shop/raw/{table.name}_raw:{check}": True for table in begun.flow.tables for check in CONTINUOUS_CHECKS
     }
