@@ -16,6 +16,7 @@ import fastavro
 from cdc_lake.contract.errors import ObjectDamagedError, parse_fault, reset_advice
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore
+from cdc_lake.contract.table import timeline_files
 
 _BEGUN = re.compile(r"(?P<instant>\d{17})(\.inflight|\.(delta|replace)?commit\.(requested|inflight))")
 _PLANNED = re.compile(r"(?P<instant>\d{17})\.compaction\.(requested|inflight)")
@@ -26,7 +27,7 @@ _MARKER = re.compile(r"(?P<instant>\d{17})/(?P<file>.+)\.marker\.(CREATE|MERGE|A
 
 def incomplete_commits(store: ObjectStore, table_prefix: str) -> list[str]:
     """Return the instants of commits that were begun, but neither completed nor fully rolled back, oldest first."""
-    names = _timeline(store, table_prefix)
+    names = timeline_files.names(store, table_prefix)
     found = {match["instant"] for match in map(_BEGUN.fullmatch, names) if match}
     found -= {name[:17] for name in names if name.endswith(_COMPLETED)}
     for name in names:
@@ -40,7 +41,7 @@ def pending_compactions(store: ObjectStore, table_prefix: str) -> list[str]:
 
     They need no rollback: until a compaction is executed, readers merge the log files before and after it.
     """
-    names = _timeline(store, table_prefix)
+    names = timeline_files.names(store, table_prefix)
     planned = {match["instant"] for match in map(_PLANNED.fullmatch, names) if match}
     return sorted(planned - {name[:17] for name in names if name.endswith(".commit")})
 
@@ -56,7 +57,7 @@ def delete_rolled_back_files(store: ObjectStore, table_prefix: str) -> int:
     instants = {match["instant"] for match in markers.values() if match}
     if not instants:
         return 0
-    names = _timeline(store, table_prefix)
+    names = timeline_files.names(store, table_prefix)
     instants = {instant for instant in instants if not any(name.startswith(f"{instant}.") for name in names)}
     undone = rolled_back(store, table_prefix, instants, names)
     to_delete = {key: match for key, match in markers.items() if match and match["instant"] in undone}
@@ -96,8 +97,3 @@ def _instants_in_rollback(store: ObjectStore, table_prefix: str, rollback: str) 
             f"Cannot read {key}: it does not name the commits that were rolled back ({parse_fault(error)}). "
             f"Nothing was written. Restore the object, or {reset_advice(object_names.pipeline_of(table_prefix))}."
         ) from error
-
-
-def _timeline(store: ObjectStore, table_prefix: str) -> list[str]:
-    folder = f"{table_prefix}.hoodie/"
-    return [item.key.removeprefix(folder) for item in store.scan(folder, recursive=False)]

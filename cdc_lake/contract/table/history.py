@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from cdc_lake.contract.errors import ContractError, ObjectDamagedError
 from cdc_lake.contract.objects.store import ObjectStore
-from cdc_lake.contract.table import instants
+from cdc_lake.contract.table import instants, timeline_files
 
 _COMMIT = re.compile(r"(?P<instant>\d{17})\.(commit|deltacommit|replacecommit)")
 _CLEAN = re.compile(r"(?P<instant>\d{17})\.clean(?P<state>\.requested|\.inflight)?")
@@ -20,7 +20,8 @@ _INSTANT = re.compile(rb"\d{17}")
 
 def commits(store: ObjectStore, table_prefix: str) -> list[str]:
     """Return the instants of the completed commits that are not archived, oldest first."""
-    return sorted(match["instant"] for match in map(_COMMIT.fullmatch, _names(store, table_prefix)) if match)
+    names = timeline_files.names(store, table_prefix)
+    return sorted(match["instant"] for match in map(_COMMIT.fullmatch, names) if match)
 
 
 def readable(store: ObjectStore, table_prefix: str) -> list[str]:
@@ -30,7 +31,7 @@ def readable(store: ObjectStore, table_prefix: str) -> list[str]:
     plan or metadata cannot be read.
     """
     found = commits(store, table_prefix)
-    cleans = [match for match in map(_CLEAN.fullmatch, _names(store, table_prefix)) if match]
+    cleans = [match for match in map(_CLEAN.fullmatch, timeline_files.names(store, table_prefix)) if match]
     ended = {match["instant"] for match in cleans if not match["state"]}
     # A clean that has begun, but not ended, may have deleted files already.
     running = {match["instant"] for match in cleans} - ended
@@ -97,8 +98,3 @@ def _kept_from(store: ObjectStore, table_prefix: str, name: str, place: int) -> 
             "which states of the table can be read. Read the newest state, or run this again after the next commit."
         )
     return str(found[place].decode())
-
-
-def _names(store: ObjectStore, table_prefix: str) -> list[str]:
-    folder = f"{table_prefix}.hoodie/"
-    return [item.key.removeprefix(folder) for item in store.scan(folder, recursive=False)]

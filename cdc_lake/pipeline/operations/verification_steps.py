@@ -20,7 +20,7 @@ from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.source.epochs import Epoch, Epochs
 from cdc_lake.contract.source.poll_state import Bound, Polls
 from cdc_lake.contract.source.visibility import Point
-from cdc_lake.contract.table import history, pending_counts, timeline
+from cdc_lake.contract.table import history, pending_counts, timeline, timeline_files
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.verify import KafkaRange, LakeState, SourceTable, VerifyReport, VerifySpec
@@ -77,8 +77,8 @@ def lake_state(bucket: Bucket, table: TableFlow) -> LakeState | None:
 
 def completed(bucket: Bucket, table: TableFlow) -> list[str]:
     """Return the instants of the table's completed commits by any program that are not archived."""
-    listed = (item.key.rpartition("/")[2] for item in bucket.scan(f"{table.lake_prefix}.hoodie/", recursive=False))
-    return [name.partition(".")[0] for name in listed if name.endswith(_COMPLETED)]
+    names = timeline_files.names(bucket, table.lake_prefix)
+    return [name.partition(".")[0] for name in names if name.endswith(_COMPLETED)]
 
 
 @dataclass(frozen=True)
