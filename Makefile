@@ -72,7 +72,7 @@ secrets-baseline: $(VENV)/.dev ## write .secrets.baseline again: review each new
 # More processes than cores: the tests wait for half of their time.
 .PHONY: unit
 unit: PROCESSES = 4
-unit: $(VENV)/.dev ## tests without a stack (about a minute)
+unit: $(VENV)/.dev ## tests without a stack (two minutes)
 	$(BIN)/pytest $(SPREAD) cdc_lake_tests/unit
 
 # One pytest run, also with the faults, so that no suite waits for the end of another.

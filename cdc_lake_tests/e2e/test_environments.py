@@ -47,9 +47,11 @@ def _link(source: str, target: str) -> None:
 
 @pytest.mark.timeout(900)
 def test_a_run_passes_with_blanks_in_paths_another_zone_and_no_utf_8(folder: Path, count_trials: CountTrials) -> None:
-    """Root runs it as another user, if that user can read the checkout."""
-    user = NOBODY if os.geteuid() == 0 and _can_run(NOBODY) else os.geteuid()
+    """Root runs it as another user."""
+    user = NOBODY if os.geteuid() == 0 else os.geteuid()
     if user == NOBODY:
+        if not _can_run(NOBODY):
+            pytest.skip(f"the user with id {NOBODY} cannot run {sys.executable}, for example in a home folder")
         # Only the folders: the files are links to those of the cache.
         for each in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
             os.chown(each, user, user)

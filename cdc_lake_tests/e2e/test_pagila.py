@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from cdc_lake_tests.e2e.conftest import CommandLine
-from cdc_lake_tests.pytest_hooks.long_test_sizes import full_only
 
 
 def demo(cli: CommandLine, pipeline: str) -> dict[str, Any]:
@@ -23,7 +22,6 @@ def demo(cli: CommandLine, pipeline: str) -> dict[str, Any]:
     return summary
 
 
-@full_only
 @pytest.mark.timeout(3600)
 def test_the_demos_of_pagila_are_complete_and_their_page_works(cli: CommandLine) -> None:
     stages = ("source", "topic", "raw", "files", "lake")

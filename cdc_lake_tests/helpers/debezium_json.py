@@ -1,4 +1,4 @@
-"""Debezium's JSON encoding of PostgreSQL's values, as observed in integration/chain/test_types.py."""
+"""Debezium's JSON encoding of PostgreSQL's values, as observed in integration/chain/formats/test_types.py."""
 
 from __future__ import annotations
 

@@ -18,15 +18,14 @@ from cdc_lake_tests.pytest_hooks.long_test_sizes import is_full, seed
 NUMBER = "TESTS_IN_CI"
 LONG_FILES: tuple[str, ...] = (
     "e2e/test_aws_profile.py",
-    "e2e/test_environments.py",
-    "faults/kills/test_kills.py",
+    "e2e/test_pagila.py",
     "faults/verify/test_verify_under_load.py",
     "integration/chain/test_added_table.py",
-    "integration/chain/test_avro.py",
+    "integration/chain/formats/test_avro.py",
     "integration/chain/test_two_targets.py",
     "integration/infra/test_security.py",
 )
-FILES_IN_CI = 3
+FILES_IN_CI = 2
 
 Drawn = TypeVar("Drawn")
 

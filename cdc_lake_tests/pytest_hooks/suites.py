@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SUITES = ("unit", "integration-e2e-faults")
+SUITES = ("unit", "integration-e2e-faults", "infra_aws")
 """The names of CI's runs; trial counts and durations of other runs are not counted."""
 
 

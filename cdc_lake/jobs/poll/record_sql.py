@@ -2,7 +2,7 @@
 
 Spark copies these texts to Kafka unchanged, and jobs/apply/debezium_types.py parses them like Debezium's. The text of
 each type must equal the one that Debezium writes with connectors/debezium-postgres.json. The tests
-integration/chain/test_types.py and integration/poll/test_polls.py decode both.
+integration/chain/formats/test_types.py and integration/poll/test_polls.py decode both.
 """
 
 from __future__ import annotations

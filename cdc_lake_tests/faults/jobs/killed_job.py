@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cdc_lake.contract.table import timeline
 from cdc_lake_tests.faults.jobs.job_process import JobProcess
 from cdc_lake_tests.helpers.s3_fault_proxy import Fault, FaultProxy, LoseAnswer, Request
 from cdc_lake_tests.integration.jobs.change_records import event
@@ -100,11 +99,3 @@ def writes(proxy: FaultProxy) -> str:
     """Return the requests that changed the store, for a place that none of them has met."""
     found = [f"{method} {path}" for method, path, _ in proxy.answered if method in ("PUT", "POST", "DELETE")]
     return "\n".join(["no request met the place:", *found])
-
-
-def committed(table: LakeTable) -> timeline.Checkpoint:
-    """Return the table's checkpoint."""
-    commit = timeline.last_commit(table.store, table.spec.prefix)
-    assert commit is not None
-    assert commit.checkpoint is not None
-    return commit.checkpoint

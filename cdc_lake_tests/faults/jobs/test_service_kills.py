@@ -23,7 +23,6 @@ from cdc_lake_tests.faults.jobs.job_process import Call, JobProcess, use_options
 from cdc_lake_tests.faults.jobs.killed_job import (
     Place,
     Rows,
-    committed,
     deliver,
     expected,
     kill_at,
@@ -120,7 +119,7 @@ def test_a_service_that_is_killed_changes_no_row_and_is_continued(
 ) -> None:
     instants = [each for each in history.commits(table.store, table.spec.prefix) if _applies(table, each)]
     states = {instant: expected(number) for number, instant in enumerate(instants)}
-    checkpoint = committed(table)
+    checkpoint = table.checkpoint()
     job, make_spec = SERVICES[place.job]
     location = replace(table.engines.location, endpoint_url=proxy.endpoint)
     spec = make_spec(replace(table.spec, location=location, lease_seconds=2.0))
@@ -132,7 +131,7 @@ def test_a_service_that_is_killed_changes_no_row_and_is_continued(
     finally:
         process.close()
 
-    assert committed(table) == checkpoint
+    assert table.checkpoint() == checkpoint
     assert rows(table.by_spark()) == expected(BATCHES - 1)
     require_earlier_states(table, states)
     patient = replace(table.spec, lease_wait_seconds=60)
@@ -140,7 +139,7 @@ def test_a_service_that_is_killed_changes_no_row_and_is_continued(
     assert table.upsert(patient).manifests == 1
     assert rows(table.by_spark()) == expected(BATCHES)
     job(table.engines.spark, make_spec(patient))
-    assert committed(table).manifest == checkpoint.manifest + 1
+    assert table.checkpoint().manifest == checkpoint.manifest + 1
     assert rows(table.by_spark()) == expected(BATCHES)
     assert failed_writes.incomplete_commits(table.store, table.spec.prefix) == []
     assert failed_writes.pending_compactions(table.store, table.spec.prefix) == []

@@ -6,7 +6,6 @@ import os
 import random
 from collections import Counter
 from functools import partial
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -14,28 +13,12 @@ import pytest
 from cdc_lake.pipeline.spec.pipeline import Mode
 from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.kills import kill_campaign
+from cdc_lake_tests.faults.kills.campaign_sizes import EVERY_SECONDS, KILLS, MAX_KILLS, PAUSE_AFTER, RATE, RECORD, SEED
 from cdc_lake_tests.faults.kills.kill_plan import plan, targets
 from cdc_lake_tests.faults.writers import writer_actions
-from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn, size
+from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
 from cdc_lake_tests.pytest_hooks.seeds import named_in_failures
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
-
-SEED = "CDC_LAKE_FAULTS_SEED"
-KILLS = size(in_ci=len(targets("triggered")), full=26)
-"""The minimum number of kills: in CI one round of targets, in a full run more than two rounds in each mode. A campaign
-continues until each target was killed (`enough`).
-"""
-MAX_KILLS = 4 * KILLS
-"""A campaign fails after this number, if one of its targets never ran in its turn."""
-EVERY_SECONDS = 7.0
-"""The average time between kills."""
-RATE = 50.0
-"""Changes per second."""
-RECORD = Path("build/random_kills.txt")
-"""Seed, log and result of the campaigns. The output of pytest-xdist's workers is lost, so .ci/run prints this file."""
-PAUSE_AFTER = size(in_ci=6, full=17)
-"""The number of kills after which there is a pause until the lake has a new commit. A campaign has at least one, and
-not many: each takes minutes, since failed runs are retried with growing delays."""
 
 
 @pytest.mark.timeout(3600)

@@ -15,8 +15,8 @@ from typing import get_args
 import pytest
 
 from cdc_lake.pipeline.spec.pipeline import Mode
+from cdc_lake_tests.faults.kills.campaign_sizes import EVERY_SECONDS, PAUSE_AFTER, RATE, RECORD, SEED
 from cdc_lake_tests.faults.kills.soak import MERGE_ON_READ
-from cdc_lake_tests.faults.kills.test_kills import EVERY_SECONDS, PAUSE_AFTER, RATE, RECORD, SEED
 from cdc_lake_tests.helpers.project_copy import ROOT
 from cdc_lake_tests.pytest_hooks.long_test_sizes import full_only
 from cdc_lake_tests.pytest_hooks.seeds import named_in_failures

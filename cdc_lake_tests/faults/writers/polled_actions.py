@@ -19,26 +19,26 @@ from cdc_lake_tests.faults.writers import writer_actions  # noqa: F401 - it shor
 from cdc_lake_tests.helpers.pipeline_graph import graph
 
 NAME = "polled_kills"
-YAML = f"""\
+YAML = """\
 type: cdc_lake.CdcPipeline
 attributes:
-  name: {NAME}
-  source: {{ kind: query, database: devdb, schema: {NAME} }}
-  stream: {{ prefix: {NAME} }}
-  landing: {{ format: parquet }}
+  name: {name}
+  source: {{ kind: query, database: devdb, schema: {name} }}
+  stream: {{ prefix: {name} }}
+  landing: {{ format: {landed_format} }}
   tables: [{{ name: goods, key: [id], poll: {{ timestamp: changed }} }}]
   targets:
-    - {{ name: files, database: {NAME}, format: parquet }}
-    - {{ name: lake, database: {NAME}_lake }}
+    - {{ name: files, database: {name}, format: parquet }}
+    - {{ name: lake, database: {name}_lake }}
   datasets: [{{ sql: goods_by_kind.sql, partition_by: [kind] }}]
 """
 _BOUND_SECONDS = 60.0
 
 
-def write_definitions(defs: Path) -> Flow:
+def write_definitions(defs: Path, landed_format: str) -> Flow:
     """Write the pipeline's files below a folder, and return the pipeline."""
     (defs / NAME).mkdir()
-    (defs / NAME / "defs.yaml").write_text(YAML)
+    (defs / NAME / "defs.yaml").write_text(YAML.format(name=NAME, landed_format=landed_format))
     (defs / NAME / "goods_by_kind.sql").write_text("SELECT id, kind, v FROM goods_latest\n")
     return load(NAME, defs)
 

@@ -170,7 +170,7 @@ def test_a_reset_completes_after_the_kills_and_all_is_created_again(bench: Bench
 
 def test_every_failpoint_is_tested() -> None:
     """In this file, or in test_polled_kills.py, test_resnapshot_kills.py, faults/jobs/test_dead_letters.py,
-    faults/jobs/test_upsert_writers.py, and unit/pipeline/assets/test_added_table.py.
+    faults/jobs/upsert/test_upsert_writers.py, and unit/pipeline/assets/test_added_table.py.
     """
     others = ("join.", "poll.", "reconcile.", "resnapshot.", "replay.", "recover.", "refined.")
     elsewhere = {name for name in REGISTRY if name.startswith(others)}

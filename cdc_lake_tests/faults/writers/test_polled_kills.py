@@ -1,11 +1,12 @@
 """A poll, a reconciliation or a build of a refined table is killed; readers see no gap, and the next run repairs it.
 
 Views and Hudi table are queried all the time. After each kill, another process completes the work, and all tables equal
-the source. CI draws a failpoint, a full run has all.
+the source. CI draws a failpoint, a full run has all. The seed draws the format of the landed objects.
 """
 
 from __future__ import annotations
 
+import random
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -20,7 +21,7 @@ from cdc_lake_tests.faults.writers import polled_actions, writer_actions
 from cdc_lake_tests.faults.writers.polled_actions import NAME
 from cdc_lake_tests.faults.writers.view_reader import ViewReader
 from cdc_lake_tests.faults.writers.writer_process import Died, Writer
-from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
+from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn, seed
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
 # The action that reaches the failpoints, by the first part of their names.
@@ -29,7 +30,8 @@ ACTIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "reconcile": (polled_actions.reconcile, ()),
     "refined": (polled_actions.materialise, ("dataset",)),
 }
-KILLS = [name for name in REGISTRY if name.partition(".")[0] in ACTIONS]
+# A build writes two groups of partitions: the kill at the second one leaves half of the table written.
+KILLS = [f"{name}=kill" for name in REGISTRY if name.partition(".")[0] in ACTIONS] + ["refined.before_group=kill@2"]
 VIEWS = (f"{NAME}.goods_latest", f"{NAME}_lake.goods_current", f"{NAME}.goods_by_kind")
 ROWS, FIRST_OTHER = 150, 1000
 # More kinds than one statement can write as partitions, so that a build is written in groups.
@@ -83,20 +85,20 @@ def complete(writer: Writer, defs: Path) -> None:
 def test_readers_see_whole_tables_while_polls_reconciliations_and_builds_are_killed(
     bench: Bench, tmp_path: Path, count_trials: CountTrials
 ) -> None:
-    polled_actions.write_definitions(tmp_path)
+    polled_actions.write_definitions(tmp_path, random.Random(seed()).choice(("json", "parquet")))
     source, athena = Source(bench), bench.resources["athena"]
     with ExitStack() as running:
         writer = running.enter_context(bench.writer())
         writer.do(polled_actions.materialise, tmp_path, "source")
         complete(writer, tmp_path)
         reader = running.enter_context(ViewReader(athena, VIEWS, ROWS, FIRST_OTHER))
-        for round_, name in enumerate(drawn(KILLS, in_ci=1), 1):
-            action, arguments = ACTIONS[name.partition(".")[0]]
+        for round_, kill in enumerate(drawn(KILLS, in_ci=1), 1):
+            action, arguments = ACTIONS[kill.partition(".")[0]]
             source.change(round_)
             if action is not polled_actions.poll:
                 writer.do(polled_actions.poll, tmp_path)
                 writer.do(polled_actions.materialise, tmp_path, "raw", "lake")
-            writer.do(writer_actions.arm, f"{name}=kill")
+            writer.do(writer_actions.arm, kill)
             with pytest.raises(Died) as died:
                 writer.do(action, tmp_path, *arguments)
             assert died.value.code == -signal.SIGKILL

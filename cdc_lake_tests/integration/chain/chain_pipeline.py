@@ -19,6 +19,7 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations import polling, reconciliation, resnapshot
+from cdc_lake.pipeline.operations.verification import Systems, verify_tables
 from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake.profile import resolved, spark
 from cdc_lake_tests.helpers.pipeline_graph import graph
@@ -189,3 +190,14 @@ def _session() -> SparkSession:
     found = spark()
     assert isinstance(found, LocalSpark)
     return found.session()
+
+
+def verified(pipeline: ChainPipeline) -> dict[str, tuple[bool, int]]:
+    """Compare all lake tables with the source."""
+    resources = pipeline.resources
+    postgres = pipeline.flow.source_postgres(resources["postgres"])
+    systems = Systems(postgres, resources["kafka"], resources["connect"], resources["store"], spark())
+    found = verify_tables(pipeline.flow, pipeline.flow.lake_tables, systems, seconds=120, apply=True)
+    reports = {table.lake_table: report for table, report in found}
+    assert not [each for report in reports.values() for each in report.differences]
+    return {name: (report.clean, report.lake_rows) for name, report in reports.items()}

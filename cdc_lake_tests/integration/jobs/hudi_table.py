@@ -16,7 +16,7 @@ from cdc_lake.contract.objects.manifest import LandedObject, Manifest, Span
 from cdc_lake.contract.objects.store import S3Store
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
-from cdc_lake.contract.table import history, instants
+from cdc_lake.contract.table import history, instants, timeline
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.apply.upsert import UpsertReport
@@ -121,6 +121,13 @@ class LakeTable:
     def upsert(self, spec: UpsertSpec | None = None) -> UpsertReport:
         """Apply the manifests that are not applied yet."""
         return upsert.run(self.engines.spark, spec or self.spec)
+
+    def checkpoint(self) -> timeline.Checkpoint:
+        """Return the checkpoint of the newest commit, which must exist."""
+        commit = timeline.last_commit(self.store, self.spec.prefix)
+        assert commit is not None
+        assert commit.checkpoint is not None
+        return commit.checkpoint
 
     def make_older(self, by: timedelta) -> None:
         """Rename the table's commits as if all had been written that much earlier.

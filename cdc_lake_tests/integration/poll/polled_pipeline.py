@@ -26,7 +26,9 @@ from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.integration.jobs.engines import Engines
 from infra.local.stack.endpoints import REGION
 from resources.object_store import ObjectStore
+from resources.postgres.polling import MARGIN_SECONDS
 from resources.postgres.resource import Postgres
+from resources.waiting import until
 
 YAML = """\
 type: cdc_lake.CdcPipeline
@@ -167,3 +169,22 @@ class PolledPipeline:
     def reasons(self) -> list[str]:
         """Return the reasons of the dead letters."""
         return [letter.reason for letter in dead_letters.letters(self.store, self.flow.name)]
+
+
+def settled(pipeline: PolledPipeline, table: str) -> None:
+    """Wait until the bound has passed everything that is committed, then poll, land and apply."""
+    wait_for_bound(pipeline, table)
+    pipeline.carry(table)
+
+
+def wait_for_bound(pipeline: PolledPipeline, table: str) -> None:
+    """Wait until the bound has passed everything that is committed."""
+    [(at,)] = pipeline.execute("select clock_timestamp()")
+    until(
+        lambda: pipeline.bound(table, None).at,
+        lambda bound: bound > at,
+        seconds=10 + MARGIN_SECONDS,
+        what="the bound to pass",
+        hint="",
+        pause_seconds=0.1,
+    )

@@ -1,6 +1,6 @@
 """Transforms of polled rows: the topic, the lake, deletes and the comparison with the source.
 
-integration/chain/test_transforms.py compares the records of a poll with those of a connector.
+integration/chain/transforms/test_transforms.py compares the records of a poll with those of a connector.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from cdc_lake.contract.schema.transforms import hashed
 from cdc_lake.pipeline.flow import SourcePostgres
 from cdc_lake_tests.integration.poll.conftest import NewPolled
-from cdc_lake_tests.integration.poll.test_polls import settled
+from cdc_lake_tests.integration.poll.polled_pipeline import settled
 
 TABLES = """\
     - { name: people, key: [id], poll: { timestamp: changed } }

@@ -15,13 +15,10 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.failpoints import FailpointReached
 from cdc_lake.jobs.poll import jdbc_source
 from cdc_lake.pipeline.operations import polling, reconciliation
-from cdc_lake_tests.integration.chain.test_types import same
-from cdc_lake_tests.integration.chain.type_values import CASES, LONG, TYPES_SQL
+from cdc_lake_tests.integration.chain.formats.type_values import CASES, LONG, TYPES_SQL, same
 from cdc_lake_tests.integration.poll.conftest import NewPolled
-from cdc_lake_tests.integration.poll.polled_pipeline import PolledPipeline
+from cdc_lake_tests.integration.poll.polled_pipeline import PolledPipeline, settled, wait_for_bound
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
-from resources.postgres.polling import MARGIN_SECONDS
-from resources.waiting import until
 
 TABLES = """\
     - { name: goods, key: [id], poll: { timestamp: changed } }
@@ -49,25 +46,6 @@ FILES_ONLY = """\
   targets:
     - { name: files, database: files_only, format: parquet }
 """
-
-
-def settled(pipeline: PolledPipeline, table: str) -> None:
-    """Wait until the bound has passed everything that is committed, then poll, land and apply."""
-    wait_for_bound(pipeline, table)
-    pipeline.carry(table)
-
-
-def wait_for_bound(pipeline: PolledPipeline, table: str) -> None:
-    """Wait until the bound has passed everything that is committed."""
-    [(at,)] = pipeline.execute("select clock_timestamp()")
-    until(
-        lambda: pipeline.bound(table, None).at,
-        lambda bound: bound > at,
-        seconds=10 + MARGIN_SECONDS,
-        what="the bound to pass",
-        hint="",
-        pause_seconds=0.1,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +172,27 @@ def test_deletes_are_found_by_a_reconciliation(story: PolledPipeline, monkeypatc
     nothing = story.reconcile("goods").report
     assert nothing is not None
     assert nothing.deletes == 0
+
+
+def test_a_row_that_is_inserted_during_a_reconciliation_stays(
+    story: PolledPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its key is missing when the source is read, and present when the delete is sent."""
+    story.execute("insert into goods (id, v) values (20, 'first')")
+    settled(story, "goods")
+    story.execute("delete from goods where id = 20")
+
+    def insert_again(name: str) -> None:
+        if name == "reconcile.before_deletes":
+            story.execute("insert into goods (id, v) values (20, 'second')")
+
+    monkeypatch.setattr(failpoints, "reached", insert_again)
+    report = story.reconcile("goods").report
+    assert report is not None
+    assert report.deletes == 1
+    settled(story, "goods")
+    assert values(story, "goods")[20] == "second"
+    assert story.verify("goods").clean
 
 
 def test_deletes_are_found_without_a_hudi_target(new_polled: NewPolled) -> None:

@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc_lake.contract.objects import dead_letters
-from cdc_lake.contract.table import timeline
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.maintenance import purge
@@ -47,24 +46,16 @@ def rows(table: LakeTable) -> dict[object, tuple[object, object]]:
     return found
 
 
-def checkpoint(table: LakeTable) -> timeline.Checkpoint:
-    """Return the table's checkpoint."""
-    commit = timeline.last_commit(table.store, table.spec.prefix)
-    assert commit is not None
-    assert commit.checkpoint is not None
-    return commit.checkpoint
-
-
 def letters(table: LakeTable) -> list[dead_letters.DeadLetter]:
     """Return the open dead letters."""
     return list(dead_letters.letters(table.store, table.name))
 
 
 def test_a_tombstone_within_the_window_stays_and_wins_over_a_late_update(table_with_deletes: LakeTable) -> None:
-    before = checkpoint(table_with_deletes)
+    before = table_with_deletes.checkpoint()
     report = purged(table_with_deletes)
     assert (report.instant, report.purged, report.why) == (None, 0, "no tombstone is older than the replay window")
-    assert checkpoint(table_with_deletes) == before
+    assert table_with_deletes.checkpoint() == before
     table_with_deletes.deliver([change(1, "u", 9, note="late")], watermark=heartbeat(16.9))
     table_with_deletes.upsert()
     assert rows(table_with_deletes)[1] == (None, True)
@@ -73,12 +64,12 @@ def test_a_tombstone_within_the_window_stays_and_wins_over_a_late_update(table_w
 def test_a_tombstone_past_the_window_is_purged_and_the_checkpoint_is_kept(table_with_deletes: LakeTable) -> None:
     table_with_deletes.deliver([], watermark=heartbeat(17.2))
     table_with_deletes.upsert()
-    before = checkpoint(table_with_deletes)
+    before = table_with_deletes.checkpoint()
     report = purged(table_with_deletes)
     assert report.purged == 1
     assert set(rows(table_with_deletes)) == {2, 3, 4}
     bounds = {"purged_to": report.purged_to, "purged_before_ms": at(17.2) - WINDOW * 500}
-    assert checkpoint(table_with_deletes) == before.model_copy(update=bounds)
+    assert table_with_deletes.checkpoint() == before.model_copy(update=bounds)
     assert upsert.run(cast(SparkSession, NoSpark()), table_with_deletes.spec).commit is None
     assert purged(table_with_deletes).purged == 0
     assert_late_changes_of_unknown_keys_are_dead_letters(table_with_deletes)
@@ -134,13 +125,13 @@ def test_a_longer_window_does_not_lower_the_purge_bounds(table_with_deletes: Lak
     table_with_deletes.deliver([], watermark=heartbeat(17.2))
     table_with_deletes.upsert()
     assert purged(table_with_deletes).purged == 1
-    before = checkpoint(table_with_deletes)
+    before = table_with_deletes.checkpoint()
     table_with_deletes.deliver(
         [change(1, "d", 1.5)], watermark=heartbeat(17.3)
     )  # sent again, and older than the new window
     table_with_deletes.upsert()
     assert purge.run(table_with_deletes.engines.spark, PurgeSpec(table_with_deletes.spec, 15 * 86_400)).purged == 1
-    after = checkpoint(table_with_deletes)
+    after = table_with_deletes.checkpoint()
     assert (after.purged_to, after.purged_before_ms) == (before.purged_to, before.purged_before_ms)
 
 

@@ -20,7 +20,7 @@ from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import verification
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
-from cdc_lake_tests.unit.pipeline.assets.test_stages import Runner
+from cdc_lake_tests.unit.pipeline.stage_runner import Runner
 from resources.connect.config_template import table_pattern
 from resources.postgres.table_columns import ColumnInfo
 

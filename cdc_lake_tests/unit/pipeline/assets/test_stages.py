@@ -2,69 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import dagster as dg
 import pytest
 
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.source.epochs import Epochs, Start
-from cdc_lake.pipeline import component
 from cdc_lake.pipeline.assets import topic
 from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
 from cdc_lake.pipeline.checks import topic as topic_checks
-from cdc_lake_tests.fakes.dagster import QUIET, evaluate, fake_resources
+from cdc_lake_tests.fakes.dagster import QUIET, evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
+from cdc_lake_tests.unit.pipeline import stage_runner
+from cdc_lake_tests.unit.pipeline.stage_runner import Metadata, Runner
 from resources.postgres.table_columns import ColumnInfo
-
-Metadata = Mapping[str, Any]
-
-
-class Runner:
-    """Materialises parts of the shop's graph in one Dagster instance."""
-
-    def __init__(self, shop: Shop, instance: dg.DagsterInstance, *, checks: bool = False) -> None:
-        built = component.build(shop.flow)
-        definitions = dg.Definitions(
-            assets=built.assets,
-            asset_checks=built.asset_checks,
-            jobs=built.jobs,
-            resources=fake_resources(**shop.resources),
-            executor=dg.in_process_executor,
-        )
-        self.resolve_job = definitions.resolve_job_def
-        self._with_checks = checks
-        self._job = definitions.resolve_job_def("shop")
-        self.instance = instance
-        self.order: list[str] = []
-        self.checks: dict[str, bool] = {}
-
-    def __call__(self, *stages: str, table: str = "") -> dict[str, Metadata]:
-        """Materialise the stages (default: all) of the tables whose names begin with `table`; return metadata by asset.
-
-        Errors of steps are raised.
-        """
-        keys = [key for key in self._job.asset_layer.executable_asset_keys if not stages or key.path[1] in stages]
-        keys = [key for key in keys if key.path[-1].startswith(table)]
-        # Without a selection of checks, all checks of these assets run.
-        part = self._job.get_subset(
-            asset_selection=set(keys), asset_check_selection=None if self._with_checks else set()
-        )
-        result = part.execute_in_process(instance=self.instance, run_config=QUIET)
-        events = result.get_asset_materialization_events()
-        self.order = ["/".join(event.asset_key.path[1:]) for event in events if event.asset_key]
-        self.checks = {
-            f"{'/'.join(found.asset_key.path[1:])}:{found.check_name}": found.passed
-            for found in result.get_asset_check_evaluations()
-        }
-        return {
-            "/".join(event.asset_key.path[1:]): {
-                name: value.value for name, value in event.materialization.metadata.items()
-            }
-            for event in events
-            if event.asset_key
-        }
 
 
 @pytest.fixture
@@ -176,7 +128,7 @@ def test_every_stage_shows_schema_uri_and_lineage(fresh: Shop, run: Runner) -> N
 def test_the_source_shows_the_columns_that_are_not_captured(
     fresh: Shop, run: Runner, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(f"{__name__}.QUIET", None)
+    monkeypatch.setattr(stage_runner, "QUIET", None)
     place = ColumnInfo("place", "point", "point", True, 9, None, "base", False)
     fresh.postgres.has("sales", "orders", (*fresh.postgres.columns("sales", "orders"), place), ("order_id",))
     found = run("source", "topic")

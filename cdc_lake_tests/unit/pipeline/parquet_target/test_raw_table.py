@@ -19,8 +19,8 @@ from cdc_lake_tests.fakes.aws.glue import FakeGlue
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.helpers.memory_store import MemoryStore
 from cdc_lake_tests.unit.contract.objects.landed import manifest
-from cdc_lake_tests.unit.pipeline.parquet_target.test_registering import RecordingAthena
-from cdc_lake_tests.unit.pipeline.spec.test_targets import parquet_shop
+from cdc_lake_tests.unit.pipeline.parquet_shop import parquet_shop
+from cdc_lake_tests.unit.pipeline.parquet_target.recording_athena import RecordingAthena
 
 
 def orders(folder: Path, landing: str) -> TableFlow:

@@ -18,25 +18,11 @@ from cdc_lake.pipeline.parquet_target import registering
 from cdc_lake.pipeline.parquet_target.boundary import boundary
 from cdc_lake.pipeline.parquet_target.registering import RegisterResult
 from cdc_lake.pipeline.table_flow import TableFlow
-from cdc_lake_tests.fakes.aws.glue import FakeGlue
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.helpers.memory_store import MemoryStore
-from cdc_lake_tests.unit.pipeline.spec.test_targets import parquet_shop
+from cdc_lake_tests.unit.pipeline.parquet_shop import parquet_shop
+from cdc_lake_tests.unit.pipeline.parquet_target.recording_athena import RecordingAthena
 from resources.athena import Athena
-from resources.glue.catalog import TableDefinition
-
-
-class RecordingAthena:
-    """Records views, and puts them into the catalog."""
-
-    def __init__(self, glue: FakeGlue) -> None:
-        self.glue = glue
-        self.views: list[str] = []
-
-    def execute(self, sql: str) -> None:
-        """See Athena."""
-        self.views.append(sql)
-        self.glue.put_table(TableDefinition(sql.split('"')[1], sql.split('"')[3], "", (), table_type="VIRTUAL_VIEW"))
 
 
 class Target:

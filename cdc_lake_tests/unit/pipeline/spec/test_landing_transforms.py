@@ -19,7 +19,7 @@ from cdc_lake.pipeline.source_health import schema_capture, transformed_columns
 from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
-from cdc_lake_tests.unit.pipeline.spec.test_transforms import CAST, EXTRACT, INSERT, KEY, NOTE, RENAME, transforming
+from cdc_lake_tests.unit.pipeline.spec.shop_transforms import CAST, EXTRACT, INSERT, KEY, NOTE, RENAME, transforming
 from resources.postgres.table_columns import ColumnInfo
 
 AT_LANDING = {"at": "landing"}

@@ -17,6 +17,7 @@ from cdc_lake.pipeline.spec.field_types import seconds
 from cdc_lake.pipeline.spec.pipeline import PipelineSpec
 from cdc_lake.yaml_model import YamlModel
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
+from cdc_lake_tests.unit.pipeline.spec.polled_shop import QUERY
 
 Refused = Callable[[str], str]
 """Loads the shop with this YAML, which has to fail, and returns the message."""
@@ -421,9 +422,9 @@ def test_another_pipeline_requires_only_yaml(tmp_path: Path, monkeypatch: pytest
         "shop_checks",
         "shop_connector",
         "shop_daily_checks",
+        "shop_health",
         "shop_land",
         "shop_refresh",
-        "shop_watch",
     ]
     assert sorted(job.name for job in repository.get_all_jobs() if not job.name.startswith("__")) == [
         "shop",
@@ -522,21 +523,6 @@ def test_every_field_is_described() -> None:
     assert [name for part in found for name, field in part.model_fields.items() if not field.description] == []
 
 
-QUERY = """\
-type: cdc_lake.CdcPipeline
-attributes:
-  name: shop
-  source: { kind: query, database: shopdb, schema: sales, poll_seconds: 5 }
-  stream: { prefix: shop }
-  tables:
-    - name: orders
-      key: [order_id]
-      poll: { mode: timestamp, timestamp: changed }
-    - name: order_countries
-      key: [order_id]
-      topic: alt.orders
-      poll: { mode: timestamp, timestamp: changed, table: orders, sql: order_countries.sql }
-"""
 QUERY_FAULTS = [
     ("poll_seconds: 5", "publication: p", "source.publication", "only valid with kind: log; remove it"),
     ("poll_seconds: 5", "tables: [orders]", "source.tables", "only valid with kind: log; remove it"),

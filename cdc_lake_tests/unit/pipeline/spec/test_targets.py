@@ -17,6 +17,7 @@ from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
+from cdc_lake_tests.unit.pipeline.parquet_shop import parquet_shop
 from resources.glue.tables import HUDI_MERGING_INPUT
 
 SECOND = "shop_lake\n    - { name: log, database: shop_log, table_type: mor }\n"
@@ -133,18 +134,6 @@ def test_names_of_a_parquet_target(tmp_path: Path) -> None:
     assert not any(
         "purge" in name or "cluster" in name for name in (job.name for job in component.build(flow).jobs or ())
     )
-
-
-def parquet_shop(folder: Path, landing: str = "format: parquet") -> Flow:
-    """Return the shop with a Parquet target only; `landing` is YAML."""
-    yaml = YAML.replace("shop_lake\n", "shop_lake\n      format: parquet\n").replace(
-        "flush_seconds: 30", f"{landing}, flush_seconds: 30"
-    )
-    write_shop(folder, yaml.replace("      partition_by: [country]\n", "").replace("_current", "_latest"))
-    for file in ("totals.sql", "countries.sql"):
-        path = folder / "shop" / file
-        path.write_text(path.read_text().replace("_current", "_latest"))
-    return load("shop", folder)
 
 
 @pytest.mark.parametrize(

@@ -7,46 +7,37 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
 from cdc_lake.contract.errors import ContractError, SchemaChangeError
 from cdc_lake.contract.schema import record_versions
 from cdc_lake.contract.schema.captured_schema import TableSchema
 from cdc_lake.contract.schema.transforms import Masking
 from cdc_lake.pipeline.connector_config import connector_config
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
+from cdc_lake.pipeline.flow import SourcePostgres
 from cdc_lake.pipeline.source_health import schema_capture, transformed_columns
 from cdc_lake.pipeline.spec.transform_rules import find_fault
-from cdc_lake.pipeline.spec.transforms import Transform
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
+from cdc_lake_tests.unit.pipeline.spec.shop_transforms import (
+    CAST,
+    EXTRACT,
+    INSERT,
+    KEY,
+    KEYS,
+    NOTE,
+    ORDERS,
+    RENAME,
+    TABLES,
+    transforming,
+    transforms,
+)
 from resources.errors import ResourceError
 from resources.postgres.resource import Postgres
 from resources.postgres.table_columns import ColumnInfo
 
 SALT = "sixteen-letters-0"
-ORDERS = ("sales", "orders")
-TABLES = {"orders": ["order_id"], "customers": ["customer_id", "country"]}
-KEYS = {"orders": ["order_id"], "customers": ["customer_id"]}
 HASH = {"type": "hash", "table": "orders", "columns": ["customer_id"]}
 MASK = {"type": "MaskField", "table": "orders", "columns": ["note"], "length": 3}
-RENAME = {"type": "ReplaceField", "table": "orders", "renames": {"total": "amount"}}
-INSERT = {"type": "InsertField", "static": {"environment": "test"}, "topic": "message_topic"}
-CAST = {"type": "Cast", "table": "orders", "spec": {"amount": "string"}}
-KEY = {"type": "ValueToKey", "table": "orders", "fields": ["customer_id"]}
-EXTRACT = {"type": "ExtractField$Key", "table": "orders", "field": "order_id"}
-NOTE = ColumnInfo("note", "text", "text", True, 9, None, "base", False)
 DOMAIN = replace(NOTE, type_name="email_address", resolved_type="text")
-
-
-def transforms(*given: dict[str, Any]) -> list[Transform]:
-    return TypeAdapter(list[Transform]).validate_python(list(given))
-
-
-def transforming(shop: Shop, *given: dict[str, Any], deployment: str = "local") -> Flow:
-    """Return the pipeline with these transforms; its orders have a note, its deployment a salt."""
-    shop.postgres.has(*ORDERS, (*shop.postgres.columns(*ORDERS)[:3], NOTE), ("order_id",))
-    shop.deployment = shop.deployment.model_copy(update={"profile": deployment})
-    return replace(shop.flow, spec=shop.flow.spec.model_copy(update={"transforms": transforms(*given)}))
 
 
 def salted(shop: Shop, salt: str = SALT) -> SourcePostgres:

@@ -52,14 +52,6 @@ def notes_by_key(table: LakeTable) -> dict[object, object]:
     return found
 
 
-def committed(table: LakeTable) -> timeline.Checkpoint:
-    """Return the table's checkpoint."""
-    commit = timeline.last_commit(table.store, table.spec.prefix)
-    assert commit is not None
-    assert commit.checkpoint is not None
-    return commit.checkpoint
-
-
 def files(table: LakeTable) -> set[str]:
     """Return the keys of the table's data files."""
     return {item.key for item in table.store.scan(table.spec.prefix) if item.key.endswith(".parquet")}
@@ -73,10 +65,10 @@ def test_a_writer_that_resumes_after_the_next_one_commits_nothing(
     table_with_pending_batch.deliver([event(1, "u", 300, note="newest")])
     second = replace(table_with_pending_batch.spec, owner="second", lease_wait_seconds=60)
     assert table_with_pending_batch.upsert(second).manifests == 2
-    checkpoint = committed(table_with_pending_batch)
+    checkpoint = table_with_pending_batch.checkpoint()
     assert isinstance(first.finish().error, LeaseLostError)
     assert "This run commits nothing. Run it again." in str(first.error)
-    assert committed(table_with_pending_batch) == checkpoint
+    assert table_with_pending_batch.checkpoint() == checkpoint
     assert notes_by_key(table_with_pending_batch) == {1: "newest", 2: None, 3: None}
     assert_the_next_run_leaves_no_incomplete_commit(table_with_pending_batch)
 
@@ -93,10 +85,10 @@ def test_a_writer_that_is_paused_after_its_last_lease_check_commits_nothing(
         ).manifests
         == 2
     )
-    checkpoint, data_files = committed(table_with_pending_batch), files(table_with_pending_batch)
+    checkpoint, data_files = table_with_pending_batch.checkpoint(), files(table_with_pending_batch)
     assert isinstance(first.finish().error, LeaseLostError)
     assert "was taken by second" in str(first.error)
-    assert committed(table_with_pending_batch) == checkpoint
+    assert table_with_pending_batch.checkpoint() == checkpoint
     assert files(table_with_pending_batch) == data_files
     assert notes_by_key(table_with_pending_batch) == {1: "newest", 2: None, 3: None}
     assert_the_next_run_leaves_no_incomplete_commit(table_with_pending_batch)
@@ -178,10 +170,10 @@ def test_the_bounds_of_a_purge_that_completes_during_the_recovery_are_kept(
     )
     second = pause_writer(replace(table.spec, owner="the upsert"), "recover.before_rollback", table.upsert)
     assert isinstance(first.finish().error, LeaseLostError)
-    purged = committed(table)
+    purged = table.checkpoint()
     assert purged.purged_to is not None
     assert second.finish().error is None
-    after = committed(table)
+    after = table.checkpoint()
     assert (after.manifest, after.purged_to, after.purged_before_ms) == (2, purged.purged_to, purged.purged_before_ms)
     assert set(notes_by_key(table)) == {2, 3}
 
@@ -203,9 +195,9 @@ def test_a_clustering_that_resumes_after_the_next_writer_commits_nothing(
         lambda spec: cluster.run(table.engines.spark, ClusterSpec(spec)),
     )
     table.upsert(replace(table.spec, owner="second", lease_wait_seconds=60))
-    checkpoint, data_files = committed(table), files(table)
+    checkpoint, data_files = table.checkpoint(), files(table)
     assert isinstance(first.finish().error, LeaseLostError)
-    assert committed(table) == checkpoint
+    assert table.checkpoint() == checkpoint
     assert files(table) == data_files
     assert notes_by_key(table) == {1: "newest", 2: None, 3: None}
     assert_the_next_run_leaves_no_incomplete_commit(table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from cdc_lake.pipeline.operations import verification
 from cdc_lake.profile import spark
 from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline, Formats
 from cdc_lake_tests.integration.chain.conftest import NewPipeline
-from cdc_lake_tests.integration.chain.type_values import CASES, LONG, OMITTED, TYPES_SQL
+from cdc_lake_tests.integration.chain.formats.type_values import CASES, LONG, OMITTED, TYPES_SQL, same
 from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 from resources.waiting import until
@@ -31,14 +30,6 @@ KEPT: dict[str, tuple[Any, ...]] = {
     "ts3": ("timestamp(3)", "'infinity'", "'-infinity'", 253_402_300_799_999_999, -62_135_596_800_000_000),
     "tz": ("timestamptz", "'infinity'", "'-infinity'", 253_402_300_799_999_999, -62_135_596_800_000_000),
 }
-
-
-def same(left: Any, right: Any) -> bool:  # noqa: ANN401 - any value of any type
-    """Return whether two values are equal; NaN equals NaN."""
-    if isinstance(left, bytearray):
-        left = bytes(left)
-    both_nan = isinstance(left, float) and isinstance(right, float) and math.isnan(left) and math.isnan(right)
-    return both_nan or (left == right and type(left) is type(right))
 
 
 def fill(pipeline: ChainPipeline, base: int) -> None:

@@ -13,10 +13,9 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.pipeline.checks import parquet_lake
-from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline
+from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline, verified
 from cdc_lake_tests.integration.chain.conftest import NewPipeline
-from cdc_lake_tests.integration.chain.test_parquet_target import verified
-from cdc_lake_tests.integration.chain.type_values import CASES, LONG, TYPES_SQL
+from cdc_lake_tests.integration.chain.formats.type_values import CASES, LONG, TYPES_SQL
 
 TOPIC_FORMAT = "avro" if int(os.environ.get("CDC_LAKE_SEED", "0")) % 2 else "json"
 STREAMED = 1000

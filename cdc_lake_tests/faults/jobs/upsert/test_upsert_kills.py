@@ -14,7 +14,7 @@ import pytest
 from cdc_lake.contract.table import failed_writes
 from cdc_lake.jobs.apply import upsert
 from cdc_lake_tests.faults.jobs.job_process import Call, JobProcess
-from cdc_lake_tests.faults.jobs.killed_job import Place, committed, deliver, expected, kill_at, readers, rows, writes
+from cdc_lake_tests.faults.jobs.killed_job import Place, deliver, expected, kill_at, readers, rows, writes
 from cdc_lake_tests.helpers.s3_fault_proxy import FaultProxy
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY
 from cdc_lake_tests.integration.jobs.conftest import NewTable
@@ -44,7 +44,7 @@ def test_an_upsert_that_is_killed_is_applied_once_by_the_next(
     for number in range(2):
         deliver(table, number)
         table.upsert()
-    before = committed(table)
+    before = table.checkpoint()
     deliver(table, 2)
     location = replace(table.engines.location, endpoint_url=proxy.endpoint)
     spec = replace(table.spec, location=location, lease_seconds=2.0)
@@ -57,7 +57,7 @@ def test_an_upsert_that_is_killed_is_applied_once_by_the_next(
         process.close()
 
     complete = place is PLACES["the end of a commit"]
-    assert committed(table).manifest == before.manifest + complete
+    assert table.checkpoint().manifest == before.manifest + complete
     assert rows(table.by_spark()) == expected(1 + complete)
     deliver(table, 3)
     assert table.upsert(replace(table.spec, lease_wait_seconds=60)).manifests == 2 - complete

@@ -8,9 +8,8 @@ import os
 import pytest
 
 from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS
-from cdc_lake_tests.integration.chain.chain_pipeline import Formats
+from cdc_lake_tests.integration.chain.chain_pipeline import Formats, verified
 from cdc_lake_tests.integration.chain.conftest import NewPipeline
-from cdc_lake_tests.integration.chain.test_parquet_target import verified
 
 TRANSFORMS = """
   transforms:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -140,3 +141,11 @@ OMITTED = (
     ("pieces[]", "'{5}'"),
 )
 """Types of columns that cannot be captured, with a value in SQL; None for generated columns."""
+
+
+def same(left: Any, right: Any) -> bool:  # noqa: ANN401 - any value of any type
+    """Return whether two values are equal; NaN equals NaN."""
+    if isinstance(left, bytearray):
+        left = bytes(left)
+    both_nan = isinstance(left, float) and isinstance(right, float) and math.isnan(left) and math.isnan(right)
+    return both_nan or (left == right and type(left) is type(right))
