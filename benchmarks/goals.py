@@ -115,6 +115,7 @@ GOALS = (
          "a batch, by rows", "x", bound=2),
     Goal(11, "six tables, the whole pipeline", "several_tables", "six tables, the longest run", "s", bound=45),
     Goal(11, "a poll of 1,000 rows, largest table to smallest", "poll_cost", "a poll, by table", "x", bound=1.5),
+    Goal(11, "a poll of ten times as many rows", "poll_cost", "a poll, by changed rows", "x", bound=10),
     Goal(12, "memory of the whole stack, continuous", "freshness_continuous", "memory, whole stack", "GB", bound=6),
 )  # fmt: skip
 

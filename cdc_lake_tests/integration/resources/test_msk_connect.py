@@ -67,7 +67,7 @@ def aws(source_engines: Source, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture
-def shop(source: Source) -> Source:
+def captured(source: Source) -> Source:
     """Return a source with a table of ROWS rows, heartbeats and a publication."""
     source.execute(f"create table ev (id int primary key); insert into ev select generate_series(1, {ROWS})")
     source.postgres.ensure_own_table(source.schema, HEARTBEAT)
@@ -75,46 +75,46 @@ def shop(source: Source) -> Source:
     return source
 
 
-def test_a_re_created_connector_resumes_from_its_offsets(aws: Aws, shop: Source) -> None:
-    aws.resource(shop.schema).put(shop.schema, shop.config())
-    aws.resource(shop.schema).wait_running(shop.schema, timeout_seconds=90)
-    shop.wait_for_heartbeat()
-    shop.execute(f"insert into ev values ({ROWS + 1})")
+def test_a_re_created_connector_resumes_from_its_offsets(aws: Aws, captured: Source) -> None:
+    aws.resource(captured.schema).put(captured.schema, captured.config())
+    aws.resource(captured.schema).wait_running(captured.schema, timeout_seconds=90)
+    captured.wait_for_heartbeat()
+    captured.execute(f"insert into ev values ({ROWS + 1})")
 
-    other = aws.resource(shop.schema, log_group="/elsewhere")
-    assert other.put(shop.schema, shop.config()) == "updated"  # re-created: AWS cannot change a log group
-    shop.execute(f"insert into ev values ({ROWS + 2})")
-    other.wait_running(shop.schema, timeout_seconds=90)
-    shop.wait_for_heartbeat()
+    other = aws.resource(captured.schema, log_group="/elsewhere")
+    assert other.put(captured.schema, captured.config()) == "updated"  # re-created: AWS cannot change a log group
+    captured.execute(f"insert into ev values ({ROWS + 2})")
+    other.wait_running(captured.schema, timeout_seconds=90)
+    captured.wait_for_heartbeat()
 
-    (stored,) = other.offsets(shop.schema)
+    (stored,) = other.offsets(captured.schema)
     assert stored["lsn"]
-    rows = [(row["id"], row["__op"]) for row in shop.rows()]
+    rows = [(row["id"], row["__op"]) for row in captured.rows()]
     assert sorted(rows) == [(n, "r") for n in range(1, ROWS + 1)] + [(ROWS + 1, "c"), (ROWS + 2, "c")]
-    assert other.put(shop.schema, shop.config()) == "unchanged"
+    assert other.put(captured.schema, captured.config()) == "unchanged"
 
 
-def test_a_connector_without_offsets_takes_a_snapshot(aws: Aws, shop: Source) -> None:
-    one = aws.resource(shop.schema)
-    one.put(shop.schema, shop.config())
-    one.wait_running(shop.schema, timeout_seconds=90)
-    shop.wait_for_heartbeat()
-    one.ensure_stopped(shop.schema, shop.config())
-    assert one.offsets(shop.schema)
-    one.delete_offsets(shop.schema)
-    assert one.offsets(shop.schema) == ()
-    shop.postgres.drop_slot(shop.config()["slot.name"])
-    one.put(shop.schema, shop.config())
-    one.wait_running(shop.schema, timeout_seconds=90)
-    shop.wait_for_heartbeat()
-    ids = [row["id"] for row in shop.rows() if row["__op"] == "r"]
+def test_a_connector_without_offsets_takes_a_snapshot(aws: Aws, captured: Source) -> None:
+    one = aws.resource(captured.schema)
+    one.put(captured.schema, captured.config())
+    one.wait_running(captured.schema, timeout_seconds=90)
+    captured.wait_for_heartbeat()
+    one.ensure_stopped(captured.schema, captured.config())
+    assert one.offsets(captured.schema)
+    one.delete_offsets(captured.schema)
+    assert one.offsets(captured.schema) == ()
+    captured.postgres.drop_slot(captured.config()["slot.name"])
+    one.put(captured.schema, captured.config())
+    one.wait_running(captured.schema, timeout_seconds=90)
+    captured.wait_for_heartbeat()
+    ids = [row["id"] for row in captured.rows() if row["__op"] == "r"]
     assert sorted(ids) == sorted(2 * list(range(1, ROWS + 1)))
 
 
-def test_a_connector_without_its_database_fails(aws: Aws, shop: Source) -> None:
-    one = aws.resource(shop.schema)
-    one.put(shop.schema, shop.config(**{"database.port": "1"}))
+def test_a_connector_without_its_database_fails(aws: Aws, captured: Source) -> None:
+    one = aws.resource(captured.schema)
+    one.put(captured.schema, captured.config(**{"database.port": "1"}))
     with pytest.raises(ConnectorFailed, match=r"(?s)FAILED.*onnection"):
-        one.wait_running(shop.schema, timeout_seconds=60)
-    assert one.put(shop.schema, shop.config()) == "updated"
-    assert one.wait_running(shop.schema, timeout_seconds=90).state == "RUNNING"
+        one.wait_running(captured.schema, timeout_seconds=60)
+    assert one.put(captured.schema, captured.config()) == "updated"
+    assert one.wait_running(captured.schema, timeout_seconds=90).state == "RUNNING"
