@@ -121,9 +121,8 @@ def test_a_parquet_target_equals_source_and_hudi(new_pipeline: NewPipeline, monk
     stored = first.get(item.key)
     assert stored is not None
     # A landing that was killed before its manifest leaves objects after the chain's end.
-    left = item.key.replace(f"{item.last:020d}", f"{item.last + 999:020d}").replace(
-        f"{item.first:020d}", f"{item.last + 1:020d}"
-    )
+    end = head.next_offsets()[item.partition]
+    left = item.key.replace(f"{item.last:020d}", f"{end + 999:020d}").replace(f"{item.first:020d}", f"{end:020d}")
     first.put_new(left, stored.body)
     assert parquet_lake.unlisted(first, pipeline.table("goods")) == {left: False}
     pipeline.land_and_apply()
