@@ -106,7 +106,7 @@ def delete(scene: Scene, run_stages: RunStages) -> Story:
     differences = [[f"{each.kind} {each.key['address_id']}" for each in report.differences] for report in reports]
     for name in ("address", "address_with_country", "alt_address"):
         scene.reconcile(scene.lake_table(name, "lake"))
-    run_stages("raw", "lake", light=True)
+    run_stages(*_TO_LAKE, light=True)  # polls the other tables too: their last poll may be minutes ago
     run_stages("dataset")
     seen = {
         "address_id": address,
