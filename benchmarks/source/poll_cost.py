@@ -29,7 +29,7 @@ from cdc_lake_tests.integration.poll.polled_pipeline import PolledPipeline
 from resources.postgres.resource import Postgres
 
 COMPARED = 1000
-"""The number of changed rows with which tables are compared, and to which ten times as many are compared."""
+"""The changed rows of the polls that are compared: between tables, and with ten times as many."""
 POLLS = 5
 _TABLES = "    - { name: goods, key: [id], poll: { timestamp: changed } }"
 

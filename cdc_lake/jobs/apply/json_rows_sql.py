@@ -64,7 +64,9 @@ def latest_sql(
     latest = latest_rows.sql(versions[-1:], _ROWS, boundary, deleted=deleted, versioned=False)
     if dialect == "athena":
         latest = latest_rows.for_athena(latest)
-    first = min(Position.decode(boundary).epoch, versions[-1].epoch)
+    # A version is valid until the next one, also in later epochs.
+    epoch = Position.decode(boundary).epoch
+    first = max((version.epoch for version in versions if version.epoch <= epoch), default=versions[0].epoch)
     read = [version for version in versions if version.epoch >= first]
     rows = _Rows(read, rules, dialect, tuple(partition_by)).sql(relation)
     return f"WITH {_ROWS} AS ({rows}), {latest.removeprefix('WITH ')}"
@@ -124,12 +126,14 @@ class _Rows:
             was = match_columns(version, self.versions[-1]).get(column.name)
             if was is not None and was.name not in found[version.epoch]:
                 found[version.epoch].append(was.name)
-        expressions = {epoch: expression(names) for epoch, names in sorted(found.items())}
-        newest = expressions.pop(self.versions[-1].epoch)
-        if all(each == newest for each in expressions.values()):
-            return newest
-        cases = (f"WHEN {self._name(EPOCH)} <= {epoch} THEN {each}" for epoch, each in expressions.items())
-        return f"CASE {' '.join(cases)} ELSE {newest} END"
+        epochs, expressions = sorted(found), [expression(found[epoch]) for epoch in sorted(found)]
+        if all(each == expressions[-1] for each in expressions):
+            return expressions[-1]
+        cases = (
+            f"WHEN {self._name(EPOCH)} < {following} THEN {each}"
+            for following, each in zip(epochs[1:], expressions[:-1], strict=True)
+        )
+        return f"CASE {' '.join(cases)} ELSE {expressions[-1]} END"
 
     def _literal(self, column: Column) -> str:
         text = str(column.missing)

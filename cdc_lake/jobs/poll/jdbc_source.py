@@ -28,7 +28,7 @@ _RANGE_PAGES = 8192
 def source_errors(action: str, table: str, *, sending: bool) -> Iterator[None]:
     """Raise SourceUnreadableError for an error of PostgreSQL's driver, and for a record that is too large for Kafka.
 
-    `action` is the verb of the message: poll or reconcile. `sending` tells whether records may have been sent.
+    `action` is the verb of the message: poll or reconcile. `sending` is true if records may have been sent.
     """
     try:
         yield

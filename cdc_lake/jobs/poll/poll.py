@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -88,16 +89,16 @@ def run(spark: SparkSession, spec: PollSpec) -> PollReport:
     with jdbc_source.source_errors("poll", spec.schema.table, sending=False):
         records = jdbc_source.read(spark, spec.access, query, ranges)
     failpoints.reached("poll.before_records")
-    with jdbc_source.source_errors("poll", spec.schema.table, sending=True):
-        records = records.drop(jdbc_source.CTID)
-        if spec.schema.has_hashes:
-            records = records.mapInArrow(HashedValues(columns, spec.access.hash_salt), records.schema)
-        if spec.rows.divisible:  # an index makes the key unique
+    records = records.drop(jdbc_source.CTID)
+    if spec.schema.has_hashes:
+        records = records.mapInArrow(HashedValues(columns, spec.access.hash_salt), records.schema)
+    with ExitStack() as caching:
+        if not spec.rows.divisible:  # else an index makes the key unique
+            records = caching.enter_context(cached(records))
+            with jdbc_source.source_errors("poll", spec.schema.table, sending=False):
+                _require_unique_keys(records, spec)
+        with jdbc_source.source_errors("poll", spec.schema.table, sending=True):
             send(spark, records, spec.topic, spec.kafka)
-        else:
-            with cached(records) as rows:
-                _require_unique_keys(rows, spec)
-                send(spark, rows, spec.topic, spec.kafka)
     failpoints.reached("poll.after_records")
     return PollReport(len(ranges) or 1, time.monotonic() - started)
 

@@ -84,6 +84,8 @@ def unlisted(bucket: Bucket, table: TableFlow) -> Mapping[str, bool]:
 
 
 def _is_before_the_end(name: ObjectName, head: Manifest | None) -> bool:
-    if head is None or name.epoch > head.epoch:
+    if head is None or (name.chain == head.chain and name.epoch > head.epoch):
         return False
-    return name.epoch < head.epoch or name.first < head.next_offsets().get(name.partition, 0)
+    if (name.chain, name.epoch) != (head.chain, head.epoch):
+        return True  # only objects of the current chain and epoch can be listed
+    return name.first < head.next_offsets().get(name.partition, 0)

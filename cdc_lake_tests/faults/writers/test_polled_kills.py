@@ -85,7 +85,7 @@ def complete(writer: Writer, defs: Path) -> None:
 def test_readers_see_whole_tables_while_polls_reconciliations_and_builds_are_killed(
     bench: Bench, tmp_path: Path, count_trials: CountTrials
 ) -> None:
-    polled_actions.write_definitions(tmp_path, random.Random(seed()).choice(("json", "parquet")))
+    polled_actions.write_definitions(tmp_path, random.Random(f"{seed()} format").choice(("json", "parquet")))
     source, athena = Source(bench), bench.resources["athena"]
     with ExitStack() as running:
         writer = running.enter_context(bench.writer())

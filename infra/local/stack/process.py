@@ -170,9 +170,15 @@ def is_alive(process: psutil.Process) -> bool:
     with suppress(psutil.TimeoutExpired):
         process.wait(timeout=0)  # reaps it if it is an ended child of this process
     try:
-        if not process.is_running():
-            return False
-        return bool(process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
+        return process.is_running() and (process.status() != psutil.STATUS_ZOMBIE or is_ending(process))
+    except GONE:
+        return False
+
+
+def is_ending(process: psutil.Process) -> bool:
+    """Return whether the process is a zombie that has threads, which can still hold its ports."""
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE and process.num_threads() > 1)
     except GONE:
         return False
 

@@ -23,8 +23,6 @@ from infra.local.stack.start_order import dependents, in_order, started_after, w
 from infra.local.stack.starter import Starter
 from infra.local.stack.state_folder import StackHome, find_home
 
-_PORT_CHOICES = 3
-
 
 class Stack:
     """The components of one state folder; safe to use from several processes at once.
@@ -55,8 +53,10 @@ class Stack:
         self.home.make()
         with self.home.locked(), _log_to_progress(progress):
             chosen = with_needs(self.components, [c.name for c in self._used()] if only is None else only)
-            # Another program may take a port after it is chosen and before it is used; then ports are chosen again.
-            Retrying(retry=retry_if_exception_type(PortLost), stop=stop_after_attempt(_PORT_CHOICES), reraise=True)(
+            # Another program may take a port after it is chosen and before it is used; then ports are chosen again. A
+            # stack of another user that starts at the same time can take one after the other.
+            choices = 1 + sum(len(component.port_names) for component in chosen)
+            Retrying(retry=retry_if_exception_type(PortLost), stop=stop_after_attempt(choices), reraise=True)(
                 self._start, chosen, progress
             )
         return self.status()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Event
 from time import monotonic
@@ -15,7 +16,7 @@ from infra.errors import PortLost, StackError, StartFailed
 from infra.local.progress import StackProgress
 from infra.local.stack.component import Component, StackContext, StopsBySignal
 from infra.local.stack.ports import is_free, listener
-from infra.local.stack.process import Found, end, find, is_alive, listening, record, recorded, spawn
+from infra.local.stack.process import Found, end, find, is_alive, is_ending, listening, record, recorded, spawn
 from infra.local.stack.stack_state import StateFile
 from infra.local.stack.state_folder import StackHome
 
@@ -86,13 +87,12 @@ class Starter:
         def probe() -> None:
             if self.cancelled.is_set():
                 raise StartFailed(f"Cannot start {component.name}: the start of the stack was cancelled.")
-            # Asked before whether the process lives: it may have ended because of the port, which may be free soon.
-            taken = [port for port in ports if not is_free(port)]
-            if lost := [port for port in taken if port not in listening(process)]:
-                holder = listener(lost[0])
+            # Check the ports first: the process may have ended because of a lost port, which may soon be free again.
+            if (lost := _lost_port(process, ports)) is not None:
+                holder = listener(lost)
                 self.end(component.name, component, find(self.home.path, component.name))
                 raise PortLost(
-                    f"Cannot start {component.name}: {holder} has taken port {lost[0]} since it was chosen. Try again."
+                    f"Cannot start {component.name}: {holder} has taken port {lost} since it was chosen. Try again."
                 )
             if not is_alive(process):
                 raise StartFailed(
@@ -135,6 +135,16 @@ class Starter:
         # ended.
         end([f.process for f in found if not f.main], signal.SIGTERM, STOP_SECONDS)
         self.state.forget_process(name)
+
+
+def _lost_port(process: psutil.Process, ports: Sequence[int]) -> int | None:
+    """Return one of the ports if a process other than `process` listens on it.
+
+    A process that is ending can still hold its ports, but the kernel no longer shows them: they are not lost.
+    """
+    of_others = [port for port in ports if not is_free(port) and port not in listening(process)]
+    # The process may have ended between the two checks.
+    return next((port for port in of_others if not is_ending(process) and not is_free(port)), None)
 
 
 def _start_seconds() -> float:

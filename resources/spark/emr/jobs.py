@@ -37,7 +37,7 @@ class Submission:
     arguments: tuple[str, ...]
     settings: Mapping[str, str]
     is_session: bool = False
-    """Whether the run has no end of its own: it runs jobs until it is closed (emr_session.py)."""
+    """Whether the run has no end of its own: it runs jobs until it is closed (session.py)."""
 
     @property
     def name(self) -> str:

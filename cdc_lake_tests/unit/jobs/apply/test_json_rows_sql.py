@@ -85,10 +85,13 @@ def test_a_former_name_of_a_column_is_another_column_in_a_new_epoch() -> None:
     renamed = NUMBER.model_copy(update={"name": "m"})
     versions = [schema(1, NUMBER), schema(2, renamed), schema(3, renamed, OTHER, epoch=1)]
     in_both = rows(versions)
-    assert 'CASE WHEN "__epoch" <= 0 THEN coalesce("m", "n") ELSE "m" END AS "m"' in in_both
-    assert 'CASE WHEN "__epoch" <= 0 THEN NULL ELSE "n" END AS "n"' in in_both
+    assert 'CASE WHEN "__epoch" < 1 THEN coalesce("m", "n") ELSE "m" END AS "m"' in in_both
+    assert 'CASE WHEN "__epoch" < 1 THEN NULL ELSE "n" END AS "n"' in in_both
     after = Position(1, streamed=False, lsn=0).encode()
     assert '"m" AS "m", "n" AS "n"' in rows(versions, boundary=after)
+    # A table that was added in epoch 1 has its first version in epoch 0.
+    later = [schema(1, NUMBER), schema(2, renamed), schema(3, renamed, OTHER, epoch=2)]
+    assert 'CASE WHEN "__epoch" < 2 THEN coalesce("m", "n") ELSE "m" END AS "m"' in rows(later, boundary=after)
 
 
 def test_a_partition_column_has_the_type_of_the_lake() -> None:

@@ -53,8 +53,8 @@ SETTINGS = ConnectSettings(
     log_group="/logs",
 )
 ELSEWHERE = {EmrSteps, EmrServerlessSpark, ObjectStore}
-"""The first two are tested in cdc_lake_tests/unit/resources/spark/test_emr.py, because they upload files before the
-first call. ObjectStore sends no requests: cdc_lake/contract/objects/store.py does.
+"""The first two are tested in unit/resources/spark/emr/test_jobs.py, because they upload files before the first call.
+ObjectStore sends no requests: cdc_lake/contract/objects/store.py does.
 """
 
 

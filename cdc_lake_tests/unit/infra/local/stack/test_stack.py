@@ -18,9 +18,10 @@ import pytest
 from cdc_lake_tests.unit.infra.local.fake_component import LISTEN, FakeComponent
 from infra.errors import PortLost, StackError, StartFailed
 from infra.local.stack.component import LOOPBACK, Component, Launch, StackContext
-from infra.local.stack.process import find, is_alive, spawn
+from infra.local.stack.process import find, is_alive, is_ending, spawn
 from infra.local.stack.stack import Stack
 from infra.local.stack.state_folder import StackHome
+from resources.waiting import until
 
 MakeStack = Callable[..., Stack]
 
@@ -216,6 +217,34 @@ def test_a_port_lost_between_choice_and_use_is_chosen_again(make: MakeStack, scr
     with raced.thief as thief:
         assert after["one"].port != thief.getsockname()[1]
         assert {c.state for c in after.values()} == {"running"}
+
+
+ENDS_SLOWLY = """
+import ctypes, os, platform, signal, socket, sys, threading, time
+def serve():
+    server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+    print("serving", flush=True)
+    ended.wait()
+    time.sleep(1)
+    os._exit(0)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+ended = threading.Event()
+threading.Thread(target=serve).start()
+signal.sigwait([signal.SIGUSR1])
+ended.set()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)  # exit of this thread alone
+"""
+
+
+def test_a_process_that_is_ending_and_holds_its_port_is_replaced_on_the_same_port(make: MakeStack) -> None:
+    """After kill -9, a JVM is a zombie whose threads hold the port until its memory is freed."""
+    stack = make(FakeComponent("one", script=ENDS_SLOWLY))
+    before = stack.up()[0]
+    ending = psutil.Process(before.pid)
+    ending.send_signal(signal.SIGUSR1)
+    until(lambda: is_ending(ending), bool, seconds=10, what="the process to be ending", pause_seconds=0.01)
+    after = stack.up()[0]
+    assert (after.port, after.pid == before.pid) == (before.port, False)
 
 
 @dataclass
