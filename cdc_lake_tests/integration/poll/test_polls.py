@@ -124,7 +124,7 @@ def test_interrupted_polls_are_repeated_with_their_windows(
         ("select id, changed fro goods", 'syntax error at or near "goods"'),
         ("select id, changed from wrong.missing", 'relation "wrong.missing" does not exist'),
         ("select g.id, g.id, g.changed from wrong.goods g", "several of its columns have the same name: id"),
-        ("select id, changed, 1 / (id - 1) as n from wrong.goods", "division by zero"),
+        ("select id, changed, 1 / (id - 1) as n from wrong.goods", "division by zero.*Nothing was sent"),
         ("select id, changed from wrong.goods, generate_series(1, 2)", "its SELECT returned 2 rows with key .*1"),
         ("select id, null::timestamptz as changed from wrong.goods", "column changed is NULL in some of its rows"),
     ],
