@@ -126,7 +126,8 @@ class _Rows:
             was = match_columns(version, self.versions[-1]).get(column.name)
             if was is not None and was.name not in found[version.epoch]:
                 found[version.epoch].append(was.name)
-        epochs, expressions = sorted(found), [expression(found[epoch]) for epoch in sorted(found)]
+        epochs = sorted(found)
+        expressions = [expression(found[epoch]) for epoch in epochs]
         if all(each == expressions[-1] for each in expressions):
             return expressions[-1]
         cases = (

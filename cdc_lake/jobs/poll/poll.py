@@ -92,9 +92,9 @@ def run(spark: SparkSession, spec: PollSpec) -> PollReport:
     records = records.drop(jdbc_source.CTID)
     if spec.schema.has_hashes:
         records = records.mapInArrow(HashedValues(columns, spec.access.hash_salt), records.schema)
-    with ExitStack() as caching:
+    with ExitStack() as caches:
         if not spec.rows.divisible:  # else an index makes the key unique
-            records = caching.enter_context(cached(records))
+            records = caches.enter_context(cached(records))
             with jdbc_source.source_errors("poll", spec.schema.table, sending=False):
                 _require_unique_keys(records, spec)
         with jdbc_source.source_errors("poll", spec.schema.table, sending=True):

@@ -80,9 +80,9 @@ def run(spark: SparkSession, spec: ReconcileSpec) -> ReconcileReport:
     columns, key = list(sent_columns(spec.schema.columns, spec.changes)), [name.lower() for name in spec.schema.key]
     lake = lake_state.rows(spark, spec, spec.lake).where(~F.coalesce("__deleted", F.lit(False)))
     table = spec.schema.table
-    with ExitStack() as persisted:
+    with ExitStack() as caches:
         with jdbc_source.source_errors("reconcile", table, sending=False):
-            source = persisted.enter_context(cached(_source_keys(spark, spec)))
+            source = caches.enter_context(cached(_source_keys(spark, spec)))
             lake_keys, source_keys = lake.count(), source.count()
             event = {
                 **record_sql.event_fields(
@@ -95,7 +95,7 @@ def run(spark: SparkSession, spec: ReconcileSpec) -> ReconcileReport:
                 delete_records.record_key(spec.record_key or RecordKey(spec.schema.key), columns).alias(KEY),
                 delete_records.record_value(columns, event, lake.columns).alias(VALUE),
             )
-            records = persisted.enter_context(cached(records))
+            records = caches.enter_context(cached(records))
             deletes = records.count()
         failpoints.reached("reconcile.before_deletes")
         if deletes:

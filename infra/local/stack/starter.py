@@ -92,7 +92,8 @@ class Starter:
                 holder = listener(lost)
                 self.end(component.name, component, find(self.home.path, component.name))
                 raise PortLost(
-                    f"Cannot start {component.name}: {holder} has taken port {lost} since it was chosen. Try again."
+                    f"Cannot start {component.name}: {holder} has taken port {lost} since it was chosen. "
+                    "Run `cdc-lake up` again."
                 )
             if not is_alive(process):
                 raise StartFailed(
