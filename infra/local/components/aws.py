@@ -22,8 +22,9 @@ class AwsComponent:
 
     name = "aws"
     port_names: tuple[str, ...] = ("aws",)
-    # No dependencies: it calls Trino and S3 only for queries.
     needs: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ("trino", "s3")
+    """It calls them only for queries."""
 
     def version(self) -> str:
         """Return the version of moto, which implements the Glue catalog."""

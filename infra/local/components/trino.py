@@ -42,9 +42,10 @@ class TrinoComponent:
 
     name = "trino"
     port_names: tuple[str, ...] = ("trino",)
-    # No dependencies: Trino takes the longest to start, so it starts with the first components, and it calls Glue and
-    # S3 only when the first query runs.
+    # Trino takes the longest to start, so it starts with the first components.
     needs: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ("aws", "s3")
+    """It calls Glue and S3 only when the first query runs."""
 
     def version(self) -> str:
         """Return the server's version, from the name of its main jar."""

@@ -94,6 +94,13 @@ class StartsAfter(Protocol):
 
 
 @runtime_checkable
+class UsesAddresses(Protocol):
+    """A component whose configuration has the addresses of the components in `uses`, which can start after it."""
+
+    uses: tuple[str, ...]
+
+
+@runtime_checkable
 class StopsBySignal(Protocol):
     """A component that needs another signal than SIGTERM for a clean shutdown."""
 

@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from threading import Event
 
 from infra.errors import StackError
-from infra.local.stack.component import Component, StartsAfter
+from infra.local.stack.component import Component, StartsAfter, UsesAddresses
 
 
 def with_needs(components: Sequence[Component], names: Collection[str]) -> list[Component]:
@@ -34,8 +34,13 @@ def waits_for(component: Component) -> tuple[str, ...]:
 
 
 def dependents(components: Sequence[Component], names: Collection[str]) -> set[str]:
-    """Return the components that need one of `names`, directly or indirectly, without `names` themselves."""
-    return _reached(names, {component.name: component.needs for component in components})
+    """Return the components with the address of one of `names`, directly or indirectly, without `names` themselves."""
+    return _reached(names, {component.name: _addresses(component) for component in components})
+
+
+def _addresses(component: Component) -> tuple[str, ...]:
+    """Return the components whose addresses a component's configuration has."""
+    return (*component.needs, *(component.uses if isinstance(component, UsesAddresses) else ()))
 
 
 def started_after(components: Sequence[Component], names: Collection[str]) -> set[str]:

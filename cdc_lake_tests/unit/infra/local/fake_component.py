@@ -27,6 +27,7 @@ class FakeComponent:
     script: str = LISTEN
     prepared: list[str] = field(default_factory=list)
     after: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.port_names: tuple[str, ...] = (self.name,)

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import base64
+import inspect
 import json
 import os
+import re
 import stat
 import uuid
 from dataclasses import replace
@@ -261,3 +263,13 @@ def test_sweep_deletes_only_unfinished_puts(tmp_path: Path) -> None:
     os.setxattr(finished, DIGEST, b"1")
     assert sweep(tmp_path) == 1
     assert sorted(folder.iterdir()) == sorted([finished, plain])
+
+
+@pytest.mark.parametrize("component", all_components(), ids=lambda component: component.name)
+def test_each_address_in_a_configuration_is_declared(component: Component) -> None:
+    """`up` restarts a component if an address that it declares has changed."""
+    source = inspect.getsource(inspect.getmodule(type(component)))  # type: ignore[arg-type]
+    read = set(re.findall(r"""context\.ports\[["'](\w+)["']\]""", source))
+    declared = {*component.needs, *getattr(component, "uses", ())}
+    ports = {name for each in all_components() if each.name in declared for name in each.port_names}
+    assert read <= {*component.port_names, *ports}

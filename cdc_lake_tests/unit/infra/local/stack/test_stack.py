@@ -175,7 +175,8 @@ def test_down_never_touches_a_reused_pid(make: MakeStack, tmp_path: Path) -> Non
 
 
 def test_a_changed_port_restarts_dependent_components(make: MakeStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    stack = make(FakeComponent("one"), FakeComponent("two", ("one",)), FakeComponent("three"))
+    caller = FakeComponent("four", uses=("one",))
+    stack = make(FakeComponent("one"), FakeComponent("two", ("one",)), FakeComponent("three"), caller)
     stack.up()
     before = pids(stack)
     with socket.create_server((LOOPBACK, 0)) as free:
@@ -184,7 +185,7 @@ def test_a_changed_port_restarts_dependent_components(make: MakeStack, monkeypat
     stack.up()
     after = pids(stack)
     assert next(c.port for c in stack.status() if c.name == "one") == port
-    assert {name for name in before if before[name] != after[name]} == {"one", "two"}
+    assert {name for name in before if before[name] != after[name]} == {"one", "two", "four"}
 
 
 @dataclass

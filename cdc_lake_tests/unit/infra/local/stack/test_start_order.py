@@ -27,6 +27,12 @@ def test_indirect_dependents_are_found() -> None:
     assert dependents(CHAIN, ["d"]) == set()
 
 
+def test_a_component_that_uses_an_address_is_a_dependent_and_does_not_wait() -> None:
+    caller = FakeComponent("e", uses=("d",))
+    assert waits_for(caller) == ()
+    assert dependents([*CHAIN, caller], ["d"]) == {"e"}
+
+
 def test_a_component_waits_for_others_that_it_does_not_need() -> None:
     later = FakeComponent("e", ("a",), after=("d",))
     assert waits_for(later) == ("a", "d")
