@@ -16,7 +16,7 @@ from cdc_lake_tests.integration.jobs.hudi_table import SOURCE, record_bytes
 from cdc_lake_tests.integration.jobs.landing.landing_topic import Topic
 from cdc_lake_tests.integration.verify.verified_table import VerifiedTable
 
-TESTS_IN_CI = 5
+TESTS_IN_CI = 3
 
 ROWS = 20_000
 FAULTS = ("missing", "extra", "different", "doubled")
