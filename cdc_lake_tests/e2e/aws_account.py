@@ -8,7 +8,7 @@ from __future__ import annotations
 from cdc_lake_tests.aws_api.emr.serverless import APPLICATION
 from cdc_lake_tests.aws_api.emr.steps import CLUSTER
 from cdc_lake_tests.aws_api.served import DATABASE_SECRET, KAFKA_CLUSTER, AwsApi
-from cdc_lake_tests.e2e.conftest import CommandLine
+from cdc_lake_tests.helpers.command_line import CommandLine
 from infra.local.stack.attach import load_endpoints
 from infra.local.stack.endpoints import Endpoints
 

@@ -16,7 +16,7 @@ from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_af
 from cdc_lake.cli.local_stack.session import END_SECONDS, REST_SECONDS
 
 if TYPE_CHECKING:  # conftest.py imports this module
-    from cdc_lake_tests.e2e.conftest import CommandLine
+    from cdc_lake_tests.helpers.command_line import CommandLine
 
 
 class Ui:

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from cdc_lake_tests.e2e.conftest import BIN, ROOT, CommandLine
+from cdc_lake_tests.helpers.command_line import BIN, ROOT, CommandLine
 from cdc_lake_tests.helpers.markdown_blocks import Block, blocks
 from cdc_lake_tests.helpers.project_copy import copy_project
 

@@ -15,8 +15,8 @@ import pytest
 
 from cdc_lake_tests.aws_api.served import AwsApi, aws_api, client
 from cdc_lake_tests.e2e.aws_account import ACCOUNT, variables
-from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.e2e.demo_summary import assert_demo_is_complete
+from cdc_lake_tests.helpers.command_line import CommandLine
 from cdc_lake_tests.pytest_hooks.long_test_sizes import full_only
 from infra.local.stack.attach import load_endpoints
 

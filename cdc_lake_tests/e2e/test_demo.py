@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from cdc_lake.pipeline.loading import load
-from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.e2e.demo_summary import assert_demo_is_complete
+from cdc_lake_tests.helpers.command_line import CommandLine
 from cdc_lake_tests.helpers.sql_scripts import write_scripts
 from cdc_lake_tests.pytest_hooks.long_test_sizes import full_only
 from cdc_lake_tests.unit.dashboard.page_reader import Page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdc_lake_tests.e2e.conftest import CommandLine
+from cdc_lake_tests.helpers.command_line import CommandLine
 
 
 def test_the_tutorials_commands_run(demo: dict[str, Any], cli: CommandLine) -> None:

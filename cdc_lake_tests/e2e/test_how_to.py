@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.e2e.how_to_pages import PAGES, HowToPages
+from cdc_lake_tests.helpers.command_line import CommandLine
 from cdc_lake_tests.pytest_hooks.long_test_sizes import full_only
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 from infra.local.stack.attach import load_endpoints

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cdc_lake_tests.e2e.conftest import CommandLine
+from cdc_lake_tests.helpers.command_line import CommandLine
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
 MATERIALIZE_ALL = ("dagster", "asset", "materialize", "--select", 'group:"northwind"', "-m", "cdc_lake.definitions")

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from cdc_lake_tests.e2e.conftest import ROOT, CommandLine
+from cdc_lake_tests.helpers.command_line import ROOT, CommandLine
 from cdc_lake_tests.pytest_hooks.long_test_sizes import full_only
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cdc_lake_tests.e2e.conftest import CommandLine
+from cdc_lake_tests.helpers.command_line import CommandLine
 
 
 def demo(cli: CommandLine, pipeline: str) -> dict[str, Any]:

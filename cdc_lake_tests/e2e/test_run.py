@@ -9,7 +9,7 @@ import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from cdc_lake.instance import dagster_home
-from cdc_lake_tests.e2e.conftest import CommandLine
+from cdc_lake_tests.helpers.command_line import CommandLine
 
 BOUND = 180.0
 

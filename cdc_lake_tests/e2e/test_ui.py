@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.e2e.dagster_ui import Ui, until
+from cdc_lake_tests.helpers.command_line import CommandLine
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Response

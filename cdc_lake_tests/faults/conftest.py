@@ -8,19 +8,21 @@ from collections.abc import Iterator
 import pytest
 
 from cdc_lake.samples.northwind import loader
-from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.stream.small_pipeline import SmallPipeline
 from cdc_lake_tests.faults.writers.writer_process import restore_signal_handlers
+from cdc_lake_tests.helpers.command_line import CommandLine
 from cdc_lake_tests.helpers.local_stack import scratch_home
 from infra.local.stack.stack import Stack
 from infra.local.stack.state_folder import StackHome
 
 
 @pytest.fixture(scope="package")
-def pipeline(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> SmallPipeline:
+def pipeline(
+    bench: Bench,  # noqa: ARG001 - the stack must run
+    tmp_path_factory: pytest.TempPathFactory,
+) -> SmallPipeline:
     """Return a pipeline with one small table, materialised up to the lake."""
-    assert bench.cli
     made = SmallPipeline("small", tmp_path_factory.mktemp("defs"))
     made.materialise()
     return made

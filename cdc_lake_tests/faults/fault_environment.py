@@ -22,10 +22,10 @@ from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake.profile import resolved
 from cdc_lake.samples.connection import ConnectionParameters
-from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.faults.writers.writer_actions import PIPELINE
 from cdc_lake_tests.faults.writers.writer_process import Writer
 from cdc_lake_tests.helpers import row_comparison
+from cdc_lake_tests.helpers.command_line import CommandLine
 
 FAULTS = ("missing", "extra", "different", "doubled")
 """The counts of `cdc-lake verify` for rows that differ."""

@@ -1,15 +1,14 @@
-"""CI runs some of the long tests, drawn by the seed; a full run has all.
+"""Without CDC_LAKE_FULL=1, as in CI, only some of the long tests run; the seed draws them.
 
-A test module sets the number of its tests that CI runs as `TESTS_IN_CI`. Of LONG_FILES, CI runs as many as take
-MINUTES_IN_CI. What the command line names with `::`, or as a file, always runs.
+A module sets how many of its tests run as `TESTS_IN_CI`. Of LONG_FILES, files of at most MINUTES_IN_CI run. Tests and
+files that the command line names always run.
 """
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
 
 import pytest
 
@@ -34,10 +33,8 @@ LONG_FILES: Mapping[str, float] = {
     "integration/infra/test_security.py": 5,
     "integration/jobs/maintenance/test_cluster.py": 3.5,
 }
-"""Minutes of test files, with their share of a stack's start, on a machine where the unit tests take four minutes."""
+"""Minutes of each file and its share of a stack's start, on a machine where all unit tests take four minutes."""
 MINUTES_IN_CI = 30
-
-Drawn = TypeVar("Drawn")
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -45,10 +42,13 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
     if is_full():
         return
     candidates = [item for item in items if not _is_named(config, item)]
-    by_module = _grouped(candidates, lambda item: _file(item) if hasattr(_module(item), NUMBER) else None)
+    by_module: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in candidates:
+        if hasattr(_module(item), NUMBER):
+            by_module[_file(item)].append(item)
     left_out: set[pytest.Item] = set()
     for file, tests in by_module.items():
-        left_out.update(_rest(tests, int(getattr(_module(tests[0]), NUMBER)), file))
+        left_out.update(_not_drawn(tests, int(getattr(_module(tests[0]), NUMBER)), file))
     left_out_files = LONG_FILES.keys() - drawn_files()
     left_out.update(item for item in candidates if _file(item) in left_out_files)
     if left_out:
@@ -66,17 +66,9 @@ def drawn_files() -> set[str]:
     return files
 
 
-def _rest(every: list[Drawn], number: int, what: str) -> list[Drawn]:
+def _not_drawn(every: list[pytest.Item], number: int, what: str) -> list[pytest.Item]:
     """Return those that are not drawn. Seed and `what` determine the draw."""
     return random.Random(f"{seed()} {what}").sample(every, max(0, len(every) - number))
-
-
-def _grouped(items: Iterable[pytest.Item], key: Callable[[pytest.Item], str | None]) -> dict[str, list[pytest.Item]]:
-    found: dict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        if (name := key(item)) is not None:
-            found[name].append(item)
-    return found
 
 
 def _module(item: pytest.Item) -> object:

@@ -45,7 +45,5 @@ class CloudWatchMetrics(AwsResource):
             {"MetricName": name, "Dimensions": dimensions, "Value": value, "Unit": UNITS[name]}
             for name, value in values.items()
         ]
-        with self.translate_errors(
-            f"publish the metrics {', '.join(values)} of {self.environment}/{pipeline} in {self.namespace}"
-        ):
+        with self.translate_errors(f"publish {', '.join(values)} of {self.environment}/{pipeline} in {self.namespace}"):
             self.client("cloudwatch").put_metric_data(Namespace=self.namespace, MetricData=data)

@@ -87,9 +87,11 @@ SELECT o.order_id,  -- without a cast, which would prevent the use of a smallint
 
 -- Writes the rows of these orders, and deletes the rows of orders that do not exist; with only_changed, writes only
 -- rows whose documents differ. Returns the number of written rows.
--- `SELECT datalake.refresh_cdc_events(array_agg(order_id), true) FROM datalake.orders` repairs the whole
--- outbox, for example after a load with disabled triggers. The plan is generic, because the view joins a dozen tables:
--- planning it for each call takes longer than reading one order.
+-- This repairs the whole outbox, for example after a load with disabled triggers:
+--   SELECT datalake.refresh_cdc_events(array_agg(order_id), true)
+--     FROM (SELECT order_id FROM datalake.orders UNION SELECT order_id FROM datalake.cdc_events) AS ids;
+-- The plan is generic, because the view joins eleven tables: planning it for each call takes longer than reading one
+-- order.
 CREATE FUNCTION datalake.refresh_cdc_events(ids integer[], only_changed boolean DEFAULT false)
 RETURNS integer LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE

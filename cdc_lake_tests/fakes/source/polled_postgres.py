@@ -28,13 +28,13 @@ class PolledPostgres(FakePostgres):
     def change(self, key: int) -> None:
         """Change a row now; the clock advances by a second."""
         self.change_at_bound(key)
-        self.wait()
+        self.advance_clock()
 
     def change_at_bound(self, key: int) -> None:
         """Change a row now; a poll does not see it before the clock advances."""
         self._changed[key] = self._clock[0]
 
-    def wait(self) -> None:
+    def advance_clock(self) -> None:
         """Advance the clock by a second."""
         self._clock[0] += timedelta(seconds=1)
 

@@ -1,7 +1,7 @@
-"""kill -9 of a table service and its JVM right after a chosen request to the store, such as one of the archiving.
+"""kill -9 of a table service and its JVM right after a chosen request to the store, in each step of the service.
 
-The table is as before: readers see every row during the kill and after it, earlier states are complete or refused, and
-the checkpoint stays. The next write and the next service continue.
+The table's rows do not change: readers see every row during and after the kill, each earlier state is complete or
+rejected, and the checkpoint stays. The next write and the next service succeed.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ CASES = [
 def table(job_engines: Engines, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> LakeTable:
     """Return a table with four batches, of which each changes the same rows and adds one.
 
-    For a clean it is two hours old. Otherwise it stays as it is: the store's times of a merge-on-read table's commits,
-    which Hudi reads the states by, cannot be changed.
+    For a clean, its commits are renamed to be two hours older, so that there are files to delete. Not for the others:
+    Hudi selects the states of a merge-on-read table by the store's modification times, which cannot be changed.
     """
     monkeypatch.setattr(HudiTable, "options", use_options(OPTIONS))
     table_type, name = request.param
@@ -94,7 +94,7 @@ def table(job_engines: Engines, request: pytest.FixtureRequest, monkeypatch: pyt
 
 
 def require_earlier_states(table: LakeTable, states: Mapping[str, Rows]) -> None:
-    """Require that each state that is said to be readable is complete; at least the newest one is."""
+    """Require that each state in history.readable() is complete, and that the newest state is one of them."""
     readable = [instant for instant in history.readable(table.store, table.spec.prefix) if instant in states]
     assert max(states) in readable
     reader = table.engines.spark.read.format("hudi")

@@ -14,7 +14,7 @@ import psutil
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from cdc_lake.cli.local_stack.session import END_SECONDS, REST_SECONDS
-from cdc_lake_tests.e2e.conftest import BIN, ROOT, CommandLine
+from cdc_lake_tests.helpers.command_line import BIN, ROOT, CommandLine
 
 _STOP_SECONDS = END_SECONDS + REST_SECONDS + 20
 _FORK_SERVER = "multiprocessing.forkserver"

@@ -11,9 +11,9 @@ from contextlib import suppress
 
 import psutil
 
-from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.faults.kills.dagster_dev import DagsterDev
 from cdc_lake_tests.faults.kills.kill_plan import COMPONENTS, DAEMON, RUN, SERVER, SPARK, Kill
+from cdc_lake_tests.helpers.command_line import CommandLine
 
 _START_SECONDS = 15.0
 """How long a kill of a run waits for one to start."""

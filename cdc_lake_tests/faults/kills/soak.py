@@ -23,11 +23,11 @@ from typing import get_args
 from cdc_lake.pipeline.assets.table_services import COMPACTION
 from cdc_lake.pipeline.spec.pipeline import Mode
 from cdc_lake.samples.northwind import loader
-from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.kills import kill_campaign
 from cdc_lake_tests.faults.kills.kill_plan import plan
 from cdc_lake_tests.faults.writers.writer_process import restore_signal_handlers
+from cdc_lake_tests.helpers.command_line import CommandLine
 from cdc_lake_tests.helpers.project_copy import PRODUCT, copy_project, replace_text
 from infra.local.stack.stack import Stack
 from infra.local.stack.state_folder import StackHome

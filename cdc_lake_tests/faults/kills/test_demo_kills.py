@@ -11,9 +11,9 @@ import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from cdc_lake.pipeline.loading import load
-from cdc_lake_tests.e2e.conftest import CommandLine
 from cdc_lake_tests.e2e.demo_summary import assert_demo_is_complete
 from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.helpers.command_line import CommandLine
 from cdc_lake_tests.pytest_hooks.long_test_sizes import full_only
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 from infra.local.stack.attach import load_endpoints

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from cdc_lake_tests.helpers.source_changes.histories import histories, resnapshots, two_ages
+from cdc_lake_tests.helpers.source_changes.histories import histories, histories_with_gap, resnapshots
 from cdc_lake_tests.helpers.source_changes.source_simulator import Event
 
 Batch = Sequence[Event]
@@ -102,7 +102,7 @@ def to_purge(draw: st.DrawFn, days: int) -> Delivery:
 
     Some of these events arrive again after the pause, which is later than any replay window allows.
     """
-    early, late = draw(two_ages(days))
+    early, late = draw(histories_with_gap(days))
     cut = draw(st.integers(0, len(early)))
     again = draw(st.lists(st.sampled_from(early), max_size=3)) if early else []
     batches = [early[:cut], early[cut:], *draw(_delivered([*again, *late]))]

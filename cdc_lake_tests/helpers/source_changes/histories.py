@@ -82,7 +82,7 @@ def resnapshots(draw: st.DrawFn) -> tuple[list[Event], int]:
 
 
 @st.composite
-def two_ages(draw: st.DrawFn, days: int) -> tuple[list[Event], list[Event]]:
+def histories_with_gap(draw: st.DrawFn, days: int) -> tuple[list[Event], list[Event]]:
     """Draw a history in two parts with this many days between them; some transactions are open across the gap.
 
     The second part starts at LSN FAR in all histories.

@@ -19,8 +19,8 @@ START = 1_700_000_000_000
 """The source's time at the beginning of a history, in milliseconds."""
 DAY = 86_400_000
 FAR = 2**62
-"""The LSN of the last snapshot in `resnapshots()`, and at the start of the second part in `two_ages()`; the LSNs before
-it are lower."""
+"""The LSN of the last snapshot in `resnapshots()`, and at the start of the second part in `histories_with_gap()`; the
+LSNs before it are lower."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Event:
             "__lsn": self.lsn,
             "__txId": self.txid,
             "__snapshot": self.snapshot,
-            # At most four values a day, so that a lake that orders by this field fails the tests.
-            "__source_ts_ms": self.source_ts_ms + self.lsn % 4,
+            # Four values a day, not in commit order, so that a lake that orders by this field first fails the tests.
+            "__source_ts_ms": self.source_ts_ms + self.lsn // 8 % 4,
             "__deleted": "true" if gone else "false",
         }
 
@@ -159,7 +159,7 @@ class Source:
     def snapshot(self, label: int) -> int:
         """Read all committed rows, while other transactions stay open; return the snapshot's commit position.
 
-        `label` selects the first snapshot mark.
+        `label` is the index in LABELS of the first row's value of Debezium's `snapshot` field.
         """
         self.commits += 1
         self.lsn += 8

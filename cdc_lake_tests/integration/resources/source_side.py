@@ -28,7 +28,7 @@ from resources.waiting import until
 
 CONNECTOR = Path(__file__).parents[3] / "connectors" / "debezium-postgres.json"
 HINT = "Run `cdc-lake up`."
-BEAT_SECONDS = 60.0
+HEARTBEAT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Source:
         return f"{self.schema}.{self.schema}.{table}"
 
     def config(self, **changes: str) -> dict[str, str]:
-        """Return the configuration of Northwind's source connector, for the test's tables."""
+        """Return the configuration from connectors/debezium-postgres.json, for the test's tables."""
         values = {
             "host": self.at.postgres_host,
             "port": str(self.at.postgres_port),
@@ -95,7 +95,12 @@ class Source:
             row = body(messages[0]) if messages else {}
             return int(row["__lsn"]) if row and row["__snapshot"] is None else 0
 
-        until(newest, lambda at: at >= lsn, seconds=BEAT_SECONDS, what=f"a heartbeat at LSN {lsn} or later in Kafka")
+        until(
+            newest,
+            lambda lsn_in_kafka: lsn_in_kafka >= lsn,
+            seconds=HEARTBEAT_SECONDS,
+            what=f"a heartbeat at LSN {lsn} or later in Kafka",
+        )
         return lsn
 
     def wait_for_records(self) -> None:
@@ -142,14 +147,14 @@ def source_side(stack: Stack) -> Source:
 @contextmanager
 def own_schema(engines: Source, name: str) -> Iterator[Source]:
     """Create an empty schema of this name; remove it and its deployment after the block."""
-    mine = replace(engines, schema=name)
-    with mine.postgres.connect() as connection, connection.cursor() as cursor:
+    source = replace(engines, schema=name)
+    with source.postgres.connect() as connection, connection.cursor() as cursor:
         cursor.execute(sql.SQL("create schema {}").format(sql.Identifier(name)))
     try:
-        yield mine
+        yield source
     finally:
-        mine.reset()
-        with mine.postgres.connect() as connection, connection.cursor() as cursor:
+        source.reset()
+        with source.postgres.connect() as connection, connection.cursor() as cursor:
             cursor.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(name)))
             cursor.execute(sql.SQL("drop publication if exists {}").format(sql.Identifier(name)))
 
@@ -165,5 +170,5 @@ def source_engines() -> Iterator[Source]:
 def source(source_engines: Source, request: pytest.FixtureRequest) -> Iterator[Source]:
     """Return the engines with an empty schema named after the test, which is removed after it."""
     name = "".join(c if c.isalnum() else "_" for c in request.node.name.lower())[:40].strip("_")
-    with own_schema(source_engines, name) as mine:
-        yield mine
+    with own_schema(source_engines, name) as source:
+        yield source

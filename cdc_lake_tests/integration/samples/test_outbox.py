@@ -29,7 +29,10 @@ SELECT 20000, min(customer_id), 1, 1 FROM datalake.customers
 FIRST_CUSTOMER = "(SELECT min(customer_id) FROM datalake.customers)"
 RENAME = f"UPDATE datalake.customers SET company_name = 'Other' WHERE customer_id = {FIRST_CUSTOMER}"
 POINT_TO_IT = f"UPDATE datalake.orders SET customer_id = {FIRST_CUSTOMER}"
-REPAIR = "SELECT datalake.refresh_cdc_events(array_agg(order_id), true) FROM datalake.orders"
+REPAIR = """
+    SELECT datalake.refresh_cdc_events(array_agg(order_id), true)
+      FROM (SELECT order_id FROM datalake.orders UNION SELECT order_id FROM datalake.cdc_events) AS ids
+"""
 NEW_LINE = "INSERT INTO datalake.order_details VALUES (20000, {}, 14, 3, 0.15)"
 
 
@@ -329,8 +332,10 @@ def test_the_comparison_finds_what_two_concurrent_commits_can_miss(loaded: conne
 def test_the_repair_function_repairs_changes_that_bypassed_the_triggers(loaded: connection) -> None:
     query(loaded, "SET session_replication_role = replica")
     query(loaded, "UPDATE datalake.orders SET freight = 0 WHERE order_id IN (10248, 10249)")
+    query(loaded, "DELETE FROM datalake.order_details WHERE order_id = 10250")
+    query(loaded, "DELETE FROM datalake.orders WHERE order_id = 10250")
     query(loaded, "SET session_replication_role = origin")
-    assert {row[0] for row in query(loaded, DIFFERENT)} == {10248, 10249}
+    assert {row[0] for row in query(loaded, DIFFERENT)} == {10248, 10249, 10250}
     assert query(loaded, REPAIR) == [(2,)]
     assert query(loaded, DIFFERENT) == []
 

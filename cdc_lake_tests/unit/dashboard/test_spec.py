@@ -63,7 +63,7 @@ QUICKSIGHT = {"sql": "SELECT name FROM sales", "data_set": "data_set.json", "def
         ("visuals.1.name", "bars", ["visuals: several have the name bars; give each a name of its own"]),
         ("visuals.0.sql", "none.sql", ["visuals[0].sql", "none.sql does not exist"]),
         ("visuals.0.sql", "../x.sql", ["visuals[0].sql: ../x.sql is outside", "allowed"]),
-        ("visuals.0.sql", "SELEC 1", ["visuals[0].sql"]),
+        ("visuals.0.sql", "SELEC 1", ["visuals[0].sql: is not valid Athena SQL"]),
         ("visuals.0.sql", "DROP TABLE sales", ["visuals[0].sql: allowed: exactly one SELECT"]),
         ("visuals.0.sql", "SELECT 1 FROM sales; SELECT 2", ["visuals[0].sql: allowed: exactly one SELECT"]),
         (

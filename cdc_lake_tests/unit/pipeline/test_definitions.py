@@ -46,7 +46,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def repository(home: Path) -> dg.RepositoryDefinition:  # noqa: ARG001 - it is set
+def repository(home: Path) -> dg.RepositoryDefinition:  # noqa: ARG001 - it sets CDC_LAKE_HOME
     """Return the repository of the code location."""
     found: dg.RepositoryDefinition = defs().get_repository_def()
     return found
@@ -146,7 +146,7 @@ def test_every_stage_except_dashboards_and_maintenance_has_a_check(repository: d
     }
 
 
-def test_steps_run_in_one_process(home: Path) -> None:  # noqa: ARG001 - it is set
+def test_steps_run_in_one_process(home: Path) -> None:  # noqa: ARG001 - it sets CDC_LAKE_HOME
     assert defs().executor is dg.in_process_executor
 
 
@@ -157,14 +157,14 @@ def test_only_pipeline_components_are_loaded(repository: dg.RepositoryDefinition
     assert len(defs().component_tree.get_all_components(CdcPipeline)) == len(names())
 
 
-def test_building_the_pipelines_emits_no_beta_warning(home: Path) -> None:  # noqa: ARG001 - it is set
+def test_building_the_pipelines_emits_no_beta_warning(home: Path) -> None:  # noqa: ARG001 - it sets CDC_LAKE_HOME
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         defs()
     assert [each for each in caught if each.category is dg.BetaWarning] == []
 
 
-def test_a_profile_with_a_queue_adds_the_raw_events_sensor(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is set
+def test_a_profile_with_a_queue_adds_the_raw_events_sensor(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it sets CDC_LAKE_HOME
     local = profile.resources()
     assert not defs().get_repository_def().has_sensor_def("raw_events")
     monkeypatch.setattr(profile, "resources", lambda: {**local, "queue": Sqs(queue_url="https://sqs/1/events")})
@@ -173,7 +173,7 @@ def test_a_profile_with_a_queue_adds_the_raw_events_sensor(home: Path, monkeypat
     assert found.get_sensor_def("northwind_apply").minimum_interval_seconds == 60
 
 
-def test_an_unknown_profile_is_rejected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it is set
+def test_an_unknown_profile_is_rejected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - it sets CDC_LAKE_HOME
     monkeypatch.setenv("CDC_LAKE_PROFILE", "azure")
     with pytest.raises(ResourceError, match=r"'azure' of CDC_LAKE_PROFILE: .*\. Set the variable to local or aws"):
         profile.resources()

@@ -208,7 +208,7 @@ def test_an_idle_source_advances_the_watermark_without_a_job(polled: Polled) -> 
     polled.postgres.change(1)
     polled.poll()
     before = topic_state.current(polled.kafka, polled.orders, polled.bucket).polled
-    polled.postgres.wait()
+    polled.postgres.advance_clock()
     assert polled.poll().polls == 0
     after = topic_state.current(polled.kafka, polled.orders, polled.bucket).polled
     assert before is not None
@@ -314,7 +314,7 @@ def test_the_sensor_polls_changed_rows_and_advances_an_idle_source(
     assert never.skip_message == "never polled: materialise shop/topic/orders_topic first"
     polled.postgres.change(1)
     polled.poll()
-    polled.postgres.wait()
+    polled.postgres.advance_clock()
     before = polled.state().upper.at
     assert isinstance(tick(polled, instance), dg.SkipReason)
     assert polled.state().upper.at > before
@@ -336,12 +336,12 @@ def test_the_sensor_polls_changed_rows_and_advances_an_idle_source(
 
 def test_the_sensor_polls_again_after_a_run_that_found_no_row(polled: Polled, instance: dg.DagsterInstance) -> None:
     polled.poll()
-    polled.postgres.wait()
+    polled.postgres.advance_clock()
     polled.postgres.change(1)
     first = tick(polled, instance)
     polled.postgres.change_at_bound(1)  # before the run: the row is in a later window
     assert polled.poll().polls == 0
-    polled.postgres.wait()
+    polled.postgres.advance_clock()
     second = tick(polled, instance)
     assert isinstance(first, dg.SensorResult)
     assert isinstance(second, dg.SensorResult)
@@ -351,7 +351,7 @@ def test_the_sensor_polls_again_after_a_run_that_found_no_row(polled: Polled, in
 
 def test_the_sensor_waits_for_a_poller(polled: Polled, instance: dg.DagsterInstance) -> None:
     polled.poll()
-    polled.postgres.wait()
+    polled.postgres.advance_clock()
     polled.postgres.change(1)
     polled.fails = True
     with pytest.raises(ContractError):
@@ -365,7 +365,7 @@ def test_the_sensor_waits_for_a_poller(polled: Polled, instance: dg.DagsterInsta
 
 def test_the_sensor_does_not_advance_on_another_server(polled: Polled, instance: dg.DagsterInstance) -> None:
     polled.poll()
-    polled.postgres.wait()
+    polled.postgres.advance_clock()
     before = polled.state().upper.at
     polled.postgres.becomes(system_identifier="7000000000000000002")
     found = tick(polled, instance)

@@ -23,7 +23,7 @@ signal.signal(signal.SIGINT, signal.SIG_IGN if "ignore-sigint" in sys.argv else 
 with log.open("a") as file: file.write("helper started\\n")
 time.sleep(600)
 """
-"""Like a code server of `dagster dev`: a process that the program needs until its end and leaves behind."""
+"""Like a code server of `dagster dev`: the program needs it until the program ends, and does not end it."""
 PROGRAM = f"""
 import pathlib, signal, subprocess, sys, time
 log = pathlib.Path(sys.argv[1])
@@ -52,10 +52,10 @@ sys.exit(session.run(sys.argv[2:], rest_seconds=float(sys.argv[1])))
 class Command:
     """A command that runs PROGRAM in a session; `log` is the file to which its processes write."""
 
-    def __init__(self, folder: Path, rest_seconds: float, options: Sequence[str], ignores: bool) -> None:
+    def __init__(self, folder: Path, rest_seconds: float, options: Sequence[str], sigint_ignored: bool) -> None:
         self.log = folder / "log"
         argv = [sys.executable, "-c", COMMAND, str(rest_seconds)]
-        shell = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"] if ignores else []
+        shell = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"] if sigint_ignored else []
         self.process = subprocess.Popen(
             [*shell, *argv, sys.executable, "-c", PROGRAM, str(self.log), *options],
             stderr=subprocess.PIPE,
@@ -83,7 +83,7 @@ class Command:
 def command(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Command]:
     """The command with a running program and helper."""
     command = Command(
-        tmp_path, **{"rest_seconds": 60, "options": (), "ignores": False, **getattr(request, "param", {})}
+        tmp_path, **{"rest_seconds": 60, "options": (), "sigint_ignored": False, **getattr(request, "param", {})}
     )
     command.wait_for("helper started")
     yield command
@@ -100,7 +100,7 @@ def test_an_interrupt_is_sent_to_the_program_first_and_then_to_its_remaining_pro
     assert command.remaining() == []
 
 
-@pytest.mark.parametrize("command", [{"ignores": True}], indirect=True)
+@pytest.mark.parametrize("command", [{"sigint_ignored": True}], indirect=True)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_end_a_command_that_ignores_sigint(command: Command, number: signal.Signals) -> None:
     """A script starts background commands with SIGINT ignored, which programs inherit."""

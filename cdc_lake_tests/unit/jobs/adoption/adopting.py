@@ -20,7 +20,7 @@ from cdc_lake_tests.helpers.memory_store import MemoryLocation, MemoryStore
 from cdc_lake_tests.helpers.sink_objects import ALL_SINKS, ORDERED_SINKS, Record, TopicInMemory, object_key, written
 
 TOPIC = "shop.public.orders"
-BEAT = Watermark(source_ts_ms=1, lsn=1)
+HEARTBEAT = Watermark(source_ts_ms=1, lsn=1)
 
 
 MARKERS = {4, 9, 14, 19}
@@ -49,7 +49,7 @@ class Adopting:
     store: MemoryStore = field(default_factory=MemoryStore)
     topic_id: str = "AAAAAAAAAAAAAAAAAAAAAQ"
     objects_per_run: int = adopt.OBJECTS_PER_RUN
-    watermark: Watermark = BEAT
+    watermark: Watermark = HEARTBEAT
 
     @property
     def chain(self) -> Chain:
@@ -80,7 +80,7 @@ class Adopting:
         return key
 
     def write_from(self, first: int, last: int, partition: int = 0, folder: str = "f") -> str:
-        """Write an object of all records from one offset to another; return its key."""
+        """Write an object of all records from offset first to last, both included; return its key."""
         return self.write(self.topic.records_between(first, last, partition), partition, folder)
 
     def run(self) -> AdoptReport:

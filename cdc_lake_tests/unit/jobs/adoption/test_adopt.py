@@ -23,7 +23,7 @@ from cdc_lake_tests.helpers.sink_objects import (
 )
 from cdc_lake_tests.unit.contract.objects.landed import landed
 from cdc_lake_tests.unit.jobs.adoption.adopting import (
-    BEAT,
+    HEARTBEAT,
     TOPIC,
     Adopting,
     each_ordered_sink,
@@ -43,7 +43,7 @@ def test_objects_in_order_are_adopted_up_to_the_end(sink: Sink) -> None:
     assert adopting.adopted() == adopting.all()
     head = adopting.chain.head()
     assert head is not None
-    assert (head.version, head.next_offsets(), head.watermark) == (3, {0: 20}, BEAT)
+    assert (head.version, head.next_offsets(), head.watermark) == (3, {0: 20}, HEARTBEAT)
     assert adopting.new_objects() == []
     assert adopting.run().manifest is None
 

@@ -73,15 +73,15 @@ def test_landing_without_a_lease_commits(store: MemoryStore) -> None:
     assert run(store, None).manifest == 1
 
 
-def test_unlisted_parquet_objects_are_deleted_behind_an_empty_manifest(store: MemoryStore) -> None:
-    """A landing that was paused right before it would list the object has read an empty chain: it loses the race."""
-    left = ObjectName("shop", "orders", 0, 0, 2, "parquet").key
-    store.write(left, b"")
+def test_unlisted_parquet_objects_are_deleted_after_an_empty_manifest_is_committed(store: MemoryStore) -> None:
+    """The empty manifest takes number 1, so a paused landing that would list the object cannot commit."""
+    unlisted = ObjectName("shop", "orders", 0, 0, 2, "parquet").key
+    store.write(unlisted, b"")
     with lease.held(store, KEY, "ours") as held:
         typed = TypedLanding("sales.orders", "gzip")
-        ours = replace(spec(store), claim=held.claim, landing="parquet", typed=typed)
-        assert land.run(cast(SparkSession, None), ours).manifest == 2
-    assert left not in store.objects
+        typed_spec = replace(spec(store), claim=held.claim, landing="parquet", typed=typed)
+        assert land.run(cast(SparkSession, None), typed_spec).manifest == 2
+    assert unlisted not in store.objects
     fence, landed = Chain(store, "shop", "orders").since(0)
     assert [(span.first, span.next) for span in (*fence.spans, *landed.spans)] == [(0, 0), (0, 3)]
     with pytest.raises(RaceLostError):

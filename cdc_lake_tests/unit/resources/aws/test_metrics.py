@@ -74,9 +74,7 @@ def test_a_refused_put_names_metric_and_target(code: str, error: type[Exception]
     resource = metrics()
     with Stubber(resource.client("cloudwatch")) as stubbed:
         stubbed.add_client_error("put_metric_data", code, "not for you")
-        with pytest.raises(
-            error, match=f"Cannot publish the metrics UnlandedOffsets of small/shop in cdc-lake:.*{code}"
-        ):
+        with pytest.raises(error, match=f"Cannot publish UnlandedOffsets of small/shop in cdc-lake:.*{code}"):
             resource.put("shop", {UNLANDED: 1})
 
 

@@ -23,7 +23,7 @@ def test_a_missing_topic_names_the_asset_to_materialise(shop: Shop, land: Daemon
     assert "Materialise shop/topic/orders_topic first" in land.skip()
 
 
-def test_flush_records_pending_records_launch_a_run(shop: Shop, land: Daemon) -> None:
+def test_a_run_is_launched_when_flush_records_are_pending(shop: Shop, land: Daemon) -> None:
     orders(shop, 4)
     assert land.skip() == "offsets to land: 4, waiting for 0 s"
     orders(shop, 1, first=5)
@@ -61,7 +61,7 @@ def test_one_landing_runs_at_a_time(shop: Shop, land: Daemon) -> None:
     assert land.skip() == f"run {run.run_id} of this sensor is active"
 
 
-@pytest.mark.parametrize("status", ["NOT_STARTED", "STARTING", "STARTED", "CANCELING"])
+@pytest.mark.parametrize("status", ["QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING"])
 def test_a_run_in_each_unfinished_status_counts_as_active(shop: Shop, land: Daemon, status: str) -> None:
     orders(shop, 5)
     land.run(dg.DagsterRunStatus[status])
@@ -131,7 +131,7 @@ def test_a_first_load_has_a_run_of_its_own(shop: Shop, land: Daemon) -> None:
     land.instance.report_runless_asset_event(dg.AssetMaterialization(shop.orders.key("lake")))
     customers(shop, 5)
     orders(shop, 1)
-    assert tables_by_run(shop, land) == [["customers"]], "the orders can wait, and not for this run"
+    assert tables_by_run(shop, land) == [["customers"]], "the orders wait for flush_seconds, not for the customers' run"
     orders(shop, 5, first=2)
     assert tables_by_run(shop, land) == [["orders"], ["customers"]]
 
@@ -145,7 +145,7 @@ def test_a_table_that_failed_twice_has_a_run_of_its_own(shop: Shop, land: Daemon
     assert tables_by_run(shop, land) == [["orders"], ["customers"]]
 
 
-def test_a_table_in_its_pause_does_not_end_the_waiting_of_the_others(shop: Shop, land: Daemon) -> None:
+def test_a_table_that_waits_for_a_retry_does_not_shorten_the_flush_time_of_the_others(shop: Shop, land: Daemon) -> None:
     customers(shop, 5)
     land.fail()
     orders(shop, 1)

@@ -1,4 +1,4 @@
-"""Athena's table properties become Trino's, and the codec a setting of the session."""
+"""Athena's table properties are translated to Trino's; the codec becomes a session setting."""
 
 from __future__ import annotations
 
