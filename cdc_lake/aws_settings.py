@@ -1,4 +1,4 @@
-"""The settings of the aws profile, read from environment variables that infra/aws sets for the code location.
+"""The settings of the aws profile, read from environment variables. infra/aws sets those whose values it knows.
 
 docs/aws.md describes each variable.
 """
@@ -119,7 +119,7 @@ class AwsSettings(BaseModel):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> AwsSettings:
-        """Read the settings from the variables. Raises ResourceError that names each missing or invalid variable."""
+        """Read the settings from the variables. Raises a ResourceError that names each missing or invalid variable."""
         workers = {
             name.removeprefix(_WORKER).lower(): value for name, value in environment.items() if name.startswith(_WORKER)
         }

@@ -1,6 +1,6 @@
 """Measure how fast commands start: the import of the definitions, and a query, including the start of its process.
 
-Runs the demo on a separate stack. The import is compared with that of Dagster alone, in the same interpreter.
+Runs the demo on a separate stack. The import is compared with that of Dagster alone, each in a process of its own.
 
     python -m benchmarks.whole_pipeline.start_times --rounds 7
 """
@@ -33,10 +33,10 @@ def median(command: Sequence[str], rounds: int) -> Usage:
 
 
 def main() -> int:
-    """Run the benchmark on a separate stack, or on the one in --home, on which the demo has run."""
+    """Run the benchmark on a separate stack, or on the stack whose state folder is --home."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--home", help="a running stack on which the demo has run")
+    parser.add_argument("--home", help="the state folder of a running stack on which the demo has run")
     recorder = Recorder(parser)
     options = parser.parse_args()
     with running_demo(options.home):

@@ -3,7 +3,8 @@
 Starts a separate stack. A pipeline captures the table, lands it as GZIP Parquet, and feeds three targets: the landed
 files with a view of the latest rows, a copy-on-write and a merge-on-read table. After the first load and after each
 round of changes, the program adds up the objects of each target, and queries each in Athena SQL. It fails if the
-targets' rows differ. The two Hudi tables are written at the same time, so each takes longer than it would alone.
+rows of the Parquet target and the copy-on-write table differ. The two Hudi tables are written at the same time, so each
+takes longer than it would alone.
 
     python -m benchmarks.whole_pipeline.target_formats --rows 100000 --rounds 10
 """
@@ -75,7 +76,7 @@ def measure(folder: Path, rows: int, rounds: int) -> Iterator[Figure]:
 
 
 def _query(pipeline: ChainPipeline, table: TableFlow) -> tuple[float, tuple[object, ...]]:
-    """Return the median seconds of a query over all rows, and the count and sum that it returns."""
+    """Return the median seconds of a query over all rows, and the totals that it returns."""
     found, seconds = [], []
     for _ in range(QUERIES):
         started = time.monotonic()

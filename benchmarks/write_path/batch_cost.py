@@ -3,7 +3,7 @@
 Starts a separate stack (S3, Kafka, Spark). A fixture writes a history of that many manifests, each with one object of
 one record, and applies it in one commit. Then batches of one record are landed and applied as the asset graph does. A
 proxy in front of the store counts the requests of Python, of its workers and of Spark's S3A. The check of the whole
-chain, which earlier versions ran with each batch, is measured separately (docs/decisions/0028-cost-of-a-batch.md).
+chain, which runs once a day, is measured separately (docs/decisions/0028-cost-of-a-batch.md).
 
     python -m benchmarks.write_path.batch_cost --manifests 10 1000 10000
 """

@@ -1,8 +1,8 @@
 """Measure how fast a backlog is landed and applied: records of 1 KB from Kafka to raw objects and to the lake.
 
 Starts a separate stack (S3, Kafka, Spark). After a warm-up it produces `--records` updates of `--keys` keys, lands them
-in one run and applies them in one commit, as a pipeline does that was stopped. The store's own rate is measured in the
-same run: two threads put objects of the same number and size.
+in one run and applies them in one commit, like a pipeline that restarts after a stop. The store's own rate is measured
+too: two threads put objects of the same number and size.
 
     python -m benchmarks.write_path.landing_rate --records 1000000
 """

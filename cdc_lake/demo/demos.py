@@ -83,7 +83,8 @@ def _load_polled_pagila(parameters: ConnectionParameters, given: UserRows) -> Ma
     return rows
 
 
-def _earlier_state(summary: Mapping[str, Any]) -> str:
+def _moma_hint(summary: Mapping[str, Any]) -> str:
+    """Return a query of an earlier state of the changed artist; without the example changes, a count of artists."""
     if "changed" not in summary["stories"]:
         sql = "SELECT nationality, count(*) AS artists FROM moma_cow.artists_current GROUP BY 1 ORDER BY 2 DESC LIMIT 5"
         return f'cdc-lake query "{sql}"'
@@ -107,7 +108,7 @@ def _of_tables(
 DEMOS: Mapping[str, PipelineDemo] = {
     "northwind": PipelineDemo(
         title="Northwind",
-        prepare=lambda _: None,  # the stack, or the account, has the database
+        prepare=lambda _: None,  # the database exists already, on the local stack and on AWS
         unload=_unload_northwind,
         load=_load_northwind,
         stories={
@@ -126,7 +127,7 @@ DEMOS: Mapping[str, PipelineDemo] = {
             "redated": ("the year of an artwork is changed", moma.change_year),
             "changed": ("an artist is updated five times and deleted", moma.change_artist),
         },
-        _earlier_state,
+        _moma_hint,
     ),
     "pagila": _of_tables(
         PAGILA,

@@ -36,7 +36,7 @@ class Counts:
 
 
 class Observer:
-    """Reads one table of a pipeline at every stage; in the lake, that of the first target or of a named one."""
+    """Reads one table of a pipeline at every stage, in the lake that of each target."""
 
     def __init__(self, table: TableFlow, resources: Mapping[str, Any], store: ObjectStore) -> None:
         self.table = table
@@ -56,9 +56,9 @@ class Observer:
                     self.table.pipeline.spec.source.schema_,
                     self.table.polled_table if self.table.pipeline.polled else self.table.name,
                 ),
-                "topic": self.distinct(topic),
-                "raw": self.distinct(raw),
-                **{each.target.name: self.rows(each.database, each.view) for each in self.table.in_targets},
+                "topic": self.count_distinct(topic),
+                "raw": self.count_distinct(raw),
+                **{each.target.name: self.count_rows(each.database, each.view) for each in self.table.in_targets},
             },
             records={"topic": len(topic), "raw": len(raw)},
         )
@@ -86,11 +86,11 @@ class Observer:
                 found.setdefault(identity(record, self.table.spec.key), record)
         return list(found.values())
 
-    def distinct(self, records: Sequence[Record]) -> int:
+    def count_distinct(self, records: Sequence[Record]) -> int:
         """Count the distinct changes among records."""
         return len({identity(record, self.table.spec.key) for record in records})
 
-    def rows(self, database: str, name: str) -> int:
+    def count_rows(self, database: str, name: str) -> int:
         """Count the rows of a table or view of the catalog."""
         return int(self.scalar(f'SELECT count(*) FROM "{database}"."{name}"'))  # noqa: S608 - validated identifiers
 

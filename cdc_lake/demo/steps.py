@@ -117,7 +117,7 @@ class Demo:
         """Return the counts of each table and dataset, and the sums over all tables with the first dataset's count."""
         found = {name: observer.counts() for name, observer in self._scene.observers.items()}
         datasets = {
-            name: self._scene.observer.rows(self._flow.catalog, name)
+            name: self._scene.observer.count_rows(self._flow.catalog, name)
             for name in (dataset.name for dataset in self._flow.spec.datasets)
         }
         stages = _sums([counts.stages for counts in found.values()])

@@ -73,8 +73,13 @@ def jars(module: str) -> Path:
     """
     folder = folder_of(module)
     if not folder.is_dir():
-        command = "cdc-lake setup" if module in (*MODULES, *REGISTRY_MODULES) else "cdc-lake setup --aws"
-        raise ArtifactsMissing(f"Cannot use the jars of {module}: they are not in {folder}. Run `{command}`.")
+        if module in (*MODULES, *REGISTRY_MODULES):
+            advice = "Run `cdc-lake setup`."
+        elif module in AWS_MODULES:
+            advice = "Run `cdc-lake setup --aws`."
+        else:
+            advice = "The benchmark or test that uses them downloads them: run it."
+        raise ArtifactsMissing(f"Cannot use the jars of {module}: they are not in {folder}. {advice}")
     return folder
 
 

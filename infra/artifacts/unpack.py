@@ -18,6 +18,8 @@ from typing import IO
 
 from infra.errors import StackError
 
+_AGAIN = "Run `cdc-lake setup` again; if it fails again, ask the operator of the Maven repository."
+
 
 def unpack(archive: Path, into: Path) -> None:
     """Unpack all files of the archive. Raises StackError for links and for members outside the folder."""
@@ -27,7 +29,9 @@ def unpack(archive: Path, into: Path) -> None:
                 continue
             source = tar.extractfile(member) if member.isreg() else None
             if source is None:
-                raise StackError(f"Cannot unpack {archive.name}: its member {member.name} is not a regular file.")
+                raise StackError(
+                    f"Cannot unpack {archive.name}: its member {member.name} is not a regular file. {_AGAIN}"
+                )
             with source:
                 _write(source, _inside(into, member.name))
 
@@ -55,8 +59,7 @@ def unpack_folders(archive: Path, into: Path, folders: Sequence[str]) -> None:
             written.update(names)
     if missing := sorted(targets - written):
         raise StackError(
-            f"Cannot unpack {archive.name}: {missing[0]} links to a file that is not in the archive. Run `cdc-lake "
-            "setup` again; if it fails again, ask the Maven repository's operator."
+            f"Cannot unpack {archive.name}: {missing[0]} links to a file that is not in the archive. {_AGAIN}"
         )
 
 
@@ -73,7 +76,7 @@ def _plan(archive: Path, folders: Sequence[str]) -> tuple[dict[str, list[str]], 
     for folder in folders:
         if not any(_below(name, [folder]) for name in kept):
             raise StackError(
-                f"Cannot unpack {archive.name}: it has no folder {folder}, so it is not the expected release."
+                f"Cannot unpack {archive.name}: it has no folder {folder}, so it is not the expected release. {_AGAIN}"
             )
     wanted: dict[str, list[str]] = {}
     for name in kept:
@@ -98,5 +101,5 @@ def _below(name: str, folders: Sequence[str]) -> bool:
 def _inside(folder: Path, name: str) -> Path:
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise StackError(f"Cannot unpack the archive: its member {name} would be written outside of {folder}.")
+        raise StackError(f"Cannot unpack {name}: it would be written outside of {folder}. {_AGAIN}")
     return path

@@ -1,4 +1,4 @@
-"""A database login in AWS Secrets Manager, as a Dagster resource."""
+"""A secret in AWS Secrets Manager (a database login, a salt or a token), as a Dagster resource."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pydantic import Field
 from resources.aws.client import AwsRequestFailed, AwsResource
 from resources.errors import AccessRefused, ResourceError
 
-Used = TypeVar("Used")
+Result = TypeVar("Result")
+_HOW_TO_STORE = "Store the value in it: as text, or as JSON with the member password (and username for a database)."
 
 
 class SecretUnusable(ResourceError):  # noqa: N818 - named like the exceptions in resources/errors.py
@@ -30,7 +31,7 @@ class SecretLogin:
     password: str = field(repr=False)
 
 
-class _Kept:
+class _LoginCache:
     """The process's cache of logins, by endpoint, region and secret ID."""
 
     lock = Lock()
@@ -38,7 +39,7 @@ class _Kept:
 
 
 class DatabaseSecret(AwsResource):
-    """One secret: JSON with `username` and `password`, as RDS writes it, or a bare password.
+    """One secret: JSON with `password` (and `username`), as RDS writes it, or only a text: a password, salt or token.
 
     Methods raise Unreachable, AccessRefused or AwsRequestFailed if a request to Secrets Manager fails, and
     SecretUnusable; each error names the secret.
@@ -48,18 +49,18 @@ class DatabaseSecret(AwsResource):
 
     def login(self) -> SecretLogin:
         """Return the login. Reads the secret unless the process has cached it."""
-        with _Kept.lock:
-            found = _Kept.logins.get(self._key)
+        with _LoginCache.lock:
+            found = _LoginCache.logins.get(self._key)
         return found or self._read()
 
-    def use_login(self, use: Callable[[SecretLogin], Used]) -> Used:
+    def use_login(self, use: Callable[[SecretLogin], Result]) -> Result:
         """Call `use` with the login and return its result.
 
         If `use` raises AccessRefused and the secret has changed since it was cached, `use` is called once more with the
         new login. Raises what `use` raises; AccessRefused names the secret if its current login is rejected.
         """
-        with _Kept.lock:
-            cached = _Kept.logins.get(self._key)
+        with _LoginCache.lock:
+            cached = _LoginCache.logins.get(self._key)
         login = cached or self._read()
         try:
             return use(login)
@@ -96,19 +97,19 @@ class DatabaseSecret(AwsResource):
             if error.code == "ResourceNotFoundException":
                 raise SecretUnusable(
                     f"Cannot read the secret {self.secret_id}: it does not exist in {self.region}, or has no value.",
-                    "Store the login in it, as JSON with the members username and password.",
+                    _HOW_TO_STORE,
                 ) from error
             raise
         login = self._parsed(found.get("SecretString"))
-        with _Kept.lock:
-            _Kept.logins[self._key] = login
+        with _LoginCache.lock:
+            _LoginCache.logins[self._key] = login
         return login
 
     def _parsed(self, text: str | None) -> SecretLogin:
         if not text:
             raise SecretUnusable(
-                f"Cannot read the login in the secret {self.secret_id}: the secret is binary or empty.",
-                "Store the login as text: JSON with the members username and password.",
+                f"Cannot read the secret {self.secret_id}: it is binary or empty.",
+                _HOW_TO_STORE,
             )
         try:
             members = json.loads(text)
@@ -121,7 +122,7 @@ class DatabaseSecret(AwsResource):
             raise SecretUnusable(
                 f"Cannot read the password in the secret {self.secret_id}: the member password is missing or "
                 f"empty (members: {', '.join(sorted(members)) or 'none'}).",
-                "Store JSON with the members username and password.",
+                _HOW_TO_STORE,
             )
         return SecretLogin(username if isinstance(username, str) else None, password)
 

@@ -20,7 +20,7 @@ __all__ = ["GlueCatalog", "GlueColumn", "TableDefinition", "external_table", "hu
 
 _MISSING = "EntityNotFoundException"
 _EXISTS = "AlreadyExistsException"
-_PARTITIONS_A_CALL = 100  # the maximum of one BatchCreatePartition or BatchUpdatePartition request
+_PARTITIONS_PER_REQUEST = 100  # the maximum of one BatchCreatePartition or BatchUpdatePartition request
 
 
 class GlueCatalog(AwsResource):
@@ -105,15 +105,15 @@ class GlueCatalog(AwsResource):
             update: also set the table's columns on those of the partitions that exist.
 
         Returns:
-            The number of created partitions.
+            The number of partitions that were missing.
         """
         locations: Mapping[str, str] = folders if isinstance(folders, Mapping) else {}
         client, wanted_folders = self.client("glue"), sorted(set(folders))
-        with self.translate_errors(f"create partitions of the Glue table {definition.full_name}"):
+        with self.translate_errors(f"create or update partitions of the Glue table {definition.full_name}"):
             present = _present(client, definition, [partition_values(each) for each in wanted_folders])
             missing = [each for each in wanted_folders if tuple(partition_values(each)) not in present]
-            for start in range(0, len(missing), _PARTITIONS_A_CALL):
-                part = missing[start : start + _PARTITIONS_A_CALL]
+            for start in range(0, len(missing), _PARTITIONS_PER_REQUEST):
+                part = missing[start : start + _PARTITIONS_PER_REQUEST]
                 wanted = [definition.partition_input(each, locations.get(each)) for each in part]
                 response = client.batch_create_partition(
                     DatabaseName=definition.database,
@@ -143,11 +143,12 @@ class GlueCatalog(AwsResource):
 
 
 def _present(client: Any, definition: TableDefinition, values: list[list[str]]) -> set[tuple[str, ...]]:  # noqa: ANN401 - boto3's
-    """Return the values of existing partitions: those among `values` if they fit into one request, otherwise all."""
+    """Return the values of existing partitions: those among `values` if one request returns them, otherwise all."""
     table = {"DatabaseName": definition.database, "TableName": definition.name}
-    if len(values) <= _PARTITIONS_A_CALL:
+    if len(values) <= _PARTITIONS_PER_REQUEST:
         found = client.batch_get_partition(**table, PartitionsToGet=[{"Values": each} for each in values])
-        return {tuple(each["Values"]) for each in found["Partitions"]}
+        if not found.get("UnprocessedKeys"):
+            return {tuple(each["Values"]) for each in found["Partitions"]}
     pages = client.get_paginator("get_partitions").paginate(**table)
     return {tuple(each["Values"]) for page in pages for each in page["Partitions"]}
 
@@ -159,10 +160,10 @@ def _update(
     locations: Mapping[str, str],
 ) -> None:
     """Set the table's columns on existing partitions: Athena compares a partition's columns with the table's."""
-    for start in range(0, len(folders), _PARTITIONS_A_CALL):
+    for start in range(0, len(folders), _PARTITIONS_PER_REQUEST):
         entries = [
             {"PartitionValueList": partition_values(each), "PartitionInput": definition.partition_input(each, place)}
-            for each in folders[start : start + _PARTITIONS_A_CALL]
+            for each in folders[start : start + _PARTITIONS_PER_REQUEST]
             for place in (locations.get(each),)
         ]
         response = client.batch_update_partition(

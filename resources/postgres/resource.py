@@ -75,7 +75,9 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
         default=None, description="A secret whose password is the salt of hashed columns, instead of `hash_salt`."
     )
     hint: str = Field(default="", description="A sentence that is appended to connection errors.")
-    connect_timeout_seconds: int = Field(default=5, gt=1, description="libpq rounds 1 up to 2.")
+    connect_timeout_seconds: int = Field(
+        default=5, gt=1, description="The timeout of an attempt to connect. At least 2: libpq rounds 1 up."
+    )
     statement_timeout_seconds: float = Field(default=300.0, gt=0)
     attempts: int = Field(
         default=3, gt=0, description="The maximum number of attempts to connect if the server does not answer."
@@ -192,7 +194,7 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
             return table_columns.catalog(connection, schema, table)
 
     def transactions_bound(self) -> polling.TransactionsBound:
-        """Return the bound of the database's transactions. Raises AccessRefused and ResourceError."""
+        """Return the time before which no open transaction began. Raises AccessRefused and ResourceError."""
         with self.connect() as connection:
             return polling.transactions_bound(connection, self.capture_role or self.login().user)
 

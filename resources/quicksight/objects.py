@@ -115,7 +115,9 @@ class Api:
             raise QuickSightFailed(
                 f"Cannot use {kind.words} {self.arn(kind, id)}: it was deleted, and its id is reserved while it can be"
                 " restored.",
-                f"Restore it with `aws quicksight restore-analysis --analysis-id {id}`, or delete it without recovery.",
+                f"Restore it with `aws quicksight restore-analysis --analysis-id {id} --aws-account-id "
+                f"{self.account_id}`, or delete it with `aws quicksight delete-analysis "
+                "--force-delete-without-recovery` and the same ids.",
             )
         return actual
 

@@ -34,8 +34,8 @@ def start_python_worker(session: SparkSession) -> None:
 def _launch(config: Mapping[str, str]) -> None:
     """Start the process's JVM if it is not running.
 
-    Its standard output is discarded: only libraries write to it, such as the class that measures Hudi's records, which
-    warns of a debugger and an agent that it does not need. Logs and the JVM's own messages are on standard error
+    Its standard output is discarded: only libraries write to it, such as a class that Hudi uses to measure records,
+    with a warning that a debugger and an agent are missing. Logs and the JVM's own messages are on standard error
     (-XX:+DisplayVMOutputToStderr in the properties).
     """
     if SparkContext._gateway is None:

@@ -147,7 +147,7 @@ def replay(
                 f"`cdc-lake dlq drop {pipeline} {letters[0]}`."
             )
     if not chosen:
-        typer.echo("{}" if as_json else f"pipeline {pipeline} has no dead letters")
+        typer.echo("{}" if as_json else f"pipeline {pipeline} has no open dead letters")
         return
     failed = False
     for table in flow.tables:

@@ -37,7 +37,7 @@ def setup(
 ) -> None:
     """Download missing jars, plugins and Java into the cache folder.
 
-    Include the schema registry if a pipeline uses Avro.
+    The schema registry is included if a pipeline uses Avro.
     """
     from rich.console import Console
 

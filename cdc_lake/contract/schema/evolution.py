@@ -48,7 +48,7 @@ def differs(old: TableSchema, seen: TableSchema) -> bool:
 
     `missing` is ignored, because PostgreSQL removes it from the catalog when it rewrites the table.
     """
-    return any(_compared_fields(old)[place] != value for place, value in enumerate(_compared_fields(seen)))
+    return _compared_fields(old) != _compared_fields(seen)
 
 
 def _compared_fields(schema: TableSchema) -> tuple[object, ...]:
@@ -104,8 +104,8 @@ def _require_storable(old: TableSchema, seen: TableSchema, pipeline: str) -> Non
         old_type = lake_types.get(column.name.lower(), column.lake_type)
         if old_type != column.lake_type and not _promotable(old_type, column.lake_type):
             raise SchemaChangeError(
-                f"Cannot change the type of column {column.name} of {seen.table}: it is {old_type} in the lake, whose "
-                f"files cannot be changed to {column.lake_type}. Nothing was changed. Rename the column at the source, "
+                f"Cannot change the type of column {column.name} of {seen.table}: Hudi cannot promote {old_type}, "
+                f"its type in the lake, to {column.lake_type}. Nothing was changed. Rename the column at the source, "
                 f"or {reset_advice(pipeline)}."
             )
 
@@ -133,9 +133,9 @@ def require_one_landed_type(old: TableSchema, seen: TableSchema, pipeline: str) 
         readable = wider_decimal or (old_type, column.lake_type) == ("int", "bigint")
         if old_type != column.lake_type and not readable:
             raise SchemaChangeError(
-                f"Cannot change the type of column {column.name} of {seen.table}: it is {old_type} in the landed "
-                f"objects, and a table that reads them cannot also have {column.lake_type}. Nothing was "
-                f"changed. Rename the column at the source, or {reset_advice(pipeline)}."
+                f"Cannot change the type of column {column.name} of {seen.table}: the landed objects have "
+                f"{old_type}, and one table cannot read both that and {column.lake_type}. Nothing was changed. "
+                f"Rename the column at the source, or {reset_advice(pipeline)}."
             )
 
 
@@ -161,7 +161,8 @@ def describe_changes(old: TableSchema, new: TableSchema) -> list[str]:
             if was.name != column.name:
                 phrases.append(f"{was.name} renamed to {column.name}")
             if was.type != column.type:
-                phrases.append(f"{column.name} widened from {was.type} to {column.type}")
+                verb = "widened" if is_widening(was, column) else "changed"
+                phrases.append(f"{column.name} {verb} from {was.type} to {column.type}")
     gone = [column.name for column in old.columns if column.name not in kept]
     reasons, before_reasons = ({column.name: column.reason for column in each.omitted} for each in (new, old))
     phrases += [f"{name} {'omitted' if name in reasons else 'dropped'} (kept as history)" for name in gone]

@@ -48,9 +48,9 @@ def store_values(
             )
     if len(found) > spec.dead_letter_limit:
         raise TooManyDeadLettersError(
-            f"Cannot read more than {spec.dead_letter_limit} records of topic {spec.topic}. The first one is in "
-            f"partition {found[0][PARTITION]} at offset {found[0][OFFSET]}: {found[0][REASON]}. Nothing was applied. "
-            "The cause is probably a wrong schema or connector setting, not single records."
+            f"Cannot apply topic {spec.topic}: more than {spec.dead_letter_limit} of its records cannot be read. The "
+            f"first is in partition {found[0][PARTITION]} at offset {found[0][OFFSET]}: {found[0][REASON]}. Nothing "
+            "was applied. The cause is probably a schema or a connector setting: correct it, then run this again."
         )
     if not found:
         return []

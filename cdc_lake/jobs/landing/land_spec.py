@@ -42,7 +42,7 @@ class LandSpec:
     records_per_object: int = 100_000
     bytes_per_object: int = 64 * 2**20
     record_bytes: int = 8 * 2**20
-    """A larger record becomes a dead letter; brokers accept twice this size."""
+    """A larger record becomes a dead letter. The default is half of resources.deployment.RECORD_BYTES."""
     dead_letter_limit: int = 1000
     """With more dead letters the run fails: the cause is then probably not in the records."""
     landing: LandingFormat = "json"

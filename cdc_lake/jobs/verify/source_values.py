@@ -37,7 +37,7 @@ _TEMPLATES = {
     "bytea": "encode({0}, 'hex')",
     "hstore": "hstore_to_json({0})::text",
 }
-_ENDS = {
+_LAST_AND_FIRST = {
     "date": ("9999-12-31", "0001-01-01"),
     "timestamp": ("9999-12-31 23:59:59.999999", "0001-01-01 00:00:00"),
 }
@@ -113,11 +113,11 @@ def to_lake_type(column: Column, text: SparkColumn, rules: ValueRules) -> SparkC
 def is_rejected(column: Column, text: SparkColumn, rules: ValueRules) -> SparkColumn | None:
     """Return whether the rules send a value to the dead letters; None for a type without such values.
 
-    Such a value is not equal to a NULL in the lake.
+    verify must not treat such a value as equal to a NULL in the lake.
     """
     if column.type.endswith("[]"):
         return None
-    if column.lake_type in _ENDS and rules.infinity == "dead_letter":
+    if column.lake_type in _LAST_AND_FIRST and rules.infinity == "dead_letter":
         return text.isin("infinity", "-infinity")
     if column.lake_type.startswith("decimal") and rules.nan == "dead_letter":
         return text == "NaN"
@@ -127,7 +127,7 @@ def is_rejected(column: Column, text: SparkColumn, rules: ValueRules) -> SparkCo
 def _bounded(column: Column, text: SparkColumn, value: SparkColumn, rules: ValueRules) -> SparkColumn:
     if rules.infinity != "max":
         return value
-    last, first = (F.lit(end).cast(column.lake_type) for end in _ENDS[column.lake_type])
+    last, first = (F.lit(end).cast(column.lake_type) for end in _LAST_AND_FIRST[column.lake_type])
     return F.when(text == "infinity", last).when(text == "-infinity", first).otherwise(value)
 
 

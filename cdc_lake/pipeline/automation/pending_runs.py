@@ -57,17 +57,17 @@ def _pending_apply(table: TableFlow, store: ObjectStore, owner: str) -> Pending:
     commit = lake_commit.newest(bucket, table)
     new = upsert.new_manifests(bucket, spec, commit)
     if new:
-        return f"apply:{_applied(table)}:{new[-1].topic_id}:manifests-{new[0].number}-{new[-1].number}"
+        return f"apply:{_subject(table)}:{new[-1].topic_id}:manifests-{new[0].number}-{new[-1].number}"
     version = upsert.new_version(bucket, spec, commit)
     if version is not None:
-        return f"apply:{_applied(table)}:schema-{version}"
+        return f"apply:{_subject(table)}:schema-{version}"
     if not table.is_hudi and (boundary := registering.pending_boundary(bucket, table)) is not None:
-        return f"apply:{_applied(table)}:snapshot-{boundary}"
+        return f"apply:{_subject(table)}:snapshot-{boundary}"
     return dg.SkipReason("everything that is landed is applied")
 
 
 def reported_instants(instance: dg.DagsterInstance, tables: Iterable[TableFlow]) -> Mapping[dg.AssetKey, str]:
-    """Return the instant of the commit that the newest materialisation of each lake table reports, if there is one."""
+    """Return the instant of the commit that each lake table's newest materialisation reports, by asset; "" for none."""
     latest = instance.get_latest_materialization_events([table.key("lake") for table in tables])
     found = {}
     for key, event in latest.items():
@@ -86,8 +86,8 @@ def pending_report(table: TableFlow, store: ObjectStore, reported: Mapping[dg.As
     return _first(_pending_report(each, store, reported.get(each.key("lake"))) for each in table.in_targets)
 
 
-def _applied(table: TableFlow) -> str:
-    """Return the topic, with the lake table's name if that contains the target."""
+def _subject(table: TableFlow) -> str:
+    """Return the part of the key for a table in a target: the topic, and the lake table unless it is named like it."""
     return f"{table.topic}:{table.lake_table}" if table.lake_table != table.name else table.topic
 
 
@@ -97,4 +97,4 @@ def _pending_report(table: TableFlow, store: ObjectStore, reported: str | None) 
         return dg.SkipReason("the lake table does not exist yet, and there is nothing to apply")
     if reported == commit.instant:
         return dg.SkipReason("everything that is landed is applied")
-    return f"report:{_applied(table)}:{commit.instant}"
+    return f"report:{_subject(table)}:{commit.instant}"

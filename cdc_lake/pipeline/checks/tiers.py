@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import dagster as dg
 
 _TIER = "tier"
-FAILURE_MEANS = "judges"
+FAILURE_MEANS = "failure means"
 """The metadata label of what a failure means; a check without it is about the correctness of data."""
 _LIGHT = "light"
 

@@ -62,7 +62,7 @@ def land(
             return LandResult(found, None)
     key = object_names.landing_lease_key(table.pipeline.name, table.topic)
     with lease.held(location.store(), key, owner, wait_seconds=wait_seconds) as held:
-        # Read again under the lease: a reset that held the lease before has deleted the topic that was read above.
+        # Read again under the lease: a reset that held it meanwhile may have deleted the topic that was read above.
         return land_claimed(table, postgres, kafka, location, run, held.claim)
 
 
@@ -72,7 +72,7 @@ def land_claimed(
     """Land or adopt the topic's new records; the caller holds the landing lease `claim`.
 
     If the records are decoded, captures the source's schema first. Raises what the job and the capture raise, and
-    ContractError for a catalog table that would read objects of two formats.
+    ContractError if a catalog table would read objects of two formats or with different partition columns.
     """
     found = table_progress.landing_input(table, kafka, location, claim)
     if found.head is not None and any(not each.is_hudi for each in table.in_targets):
@@ -115,7 +115,8 @@ def land_all(table: TableFlow, attempt: Callable[[], LandResult], seconds: float
     if incomplete:
         raise ContractError(
             f"Cannot land all records of topic {table.topic}: after {seconds:.0f} s the sink connector has not written "
-            f"those after manifest {0 if head is None else head.number}. Check its status, then run this again."
+            f"those after manifest {0 if head is None else head.number}. Check the connector's status and log, "
+            "then run this again."
         )
     return records
 

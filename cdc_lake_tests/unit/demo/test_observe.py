@@ -72,7 +72,7 @@ def test_a_query_without_a_row_has_no_value(shop: Shop, observer: Observer) -> N
 
 def test_rows_of_a_dataset_are_counted(shop: Shop, observer: Observer) -> None:
     carry(shop)
-    assert observer.rows("shop_lake", "totals") == 1
+    assert observer.count_rows("shop_lake", "totals") == 1
 
 
 class FakeObserver:

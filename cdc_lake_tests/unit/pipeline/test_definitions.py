@@ -19,6 +19,7 @@ from cdc_lake import profile, profile_local
 from cdc_lake.definitions import defs
 from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline.automation.jobs import Jobs
+from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.component import CdcPipeline
 from cdc_lake.pipeline.loading import load, names
 from infra.local.stack.endpoints import Endpoints
@@ -71,7 +72,7 @@ def selected(job: dg.JobDefinition) -> list[str]:
 def tier(spec: dg.AssetCheckSpec) -> str:
     """Return the tier of a check and its marks (blocking, lateness)."""
     marks = [spec.metadata.get("tier", "light"), *(["blocking"] if spec.blocking else [])]
-    return ", ".join([*marks, *(["lateness"] if spec.metadata.get("judges") == "lateness" else [])])
+    return ", ".join([*marks, *(["lateness"] if spec.metadata.get(tiers.FAILURE_MEANS) == "lateness" else [])])
 
 
 def test_assets_checks_jobs_and_sensors_match_the_snapshot(

@@ -50,7 +50,7 @@ def abort(run_tool: Callable[[tuple[str, ...]], str]) -> list[HangingTransaction
             continue
         at = ("--topic", each.topic, "--partition", str(each.partition), "--start-offset", str(each.start_offset))
         run_tool(("abort", *at))
-        log.warning("kafka: aborted a transaction that the broker's end has interrupted, in %s", place)
+        log.warning("kafka: aborted a transaction that was open when the broker was killed, in %s", place)
         aborted.append(each)
     return aborted
 

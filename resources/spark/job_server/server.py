@@ -61,7 +61,7 @@ class _Handler(socketserver.StreamRequestHandler):
         except EOFError:  # a sender that only wanted the server to be started
             return
         if request.version != self.server.version:
-            _log.info("Settings or code have changed.")
+            _log.info("Settings or code have changed: the server ends after its running jobs.")
             self.server.retire()
             self.wfile.write(pickle.dumps(Retired()))
             return
@@ -108,12 +108,15 @@ class JobServer(socketserver.ThreadingUnixStreamServer):
             before = self._open
             self.handle_request()
             if not psutil.pid_exists(self._owner):
-                _log.info("The owner, process %s, has ended.", self._owner)
+                _log.info("The owner, process %s, has ended: the server ends.", self._owner)
                 return
             if time.monotonic() > measured + _MEASURE_SECONDS:
                 measured = time.monotonic()
                 if self._memory() > self._memory_bytes:
-                    _log.info("The session uses more than %.1f GB.", self._memory_bytes / 2**30)
+                    _log.info(
+                        "The session uses more than %.1f GB: the server ends after its running jobs.",
+                        self._memory_bytes / 2**30,
+                    )
                     self.retire()
             # Senders that connected before the socket was removed are in its queue, which handle_request() reads first.
             if self._retired and before == self._open == 0:

@@ -87,7 +87,7 @@ def _restart(
 ) -> Tick:
     """Restart the failed connector or tasks; if that is impossible, launch a run that re-creates the connector."""
     if not connect.can_restart(status):
-        context.log.warning(f"{_failure(status)}: a run of the topic re-creates the connector")
+        context.log.warning(f"{_failure(status)}: it cannot be restarted; a run of the topic re-creates it")
         tick = launch(context, job, f"connector:{flow.connector}:{after.at:.0f}")
         if isinstance(tick, dg.SensorResult):
             context.update_cursor(after.model_dump_json())

@@ -35,7 +35,7 @@ INFREQUENT_EVERY_SECONDS = 300
 """The interval of checks whose result changes only in a run, or by a command of a person (DDL, `cdc-lake dlq`)."""
 REPEAT_SECONDS = 1800
 """An unchanged result is stored again after this time, to show that the check is still evaluated. That is 48 rows per
-check and day in Dagster's storage; storing each evaluation would be 2,880."""
+check and day in Dagster's storage; storing each evaluation of a frequent check would be 2,880."""
 FREQUENT_CHECKS = ("connector_running", "slot_healthy", "transactions_visible", "watermark_fresh")
 INFREQUENT_CHECKS = (
     "topic_contract",
@@ -76,12 +76,12 @@ def build(flow: Flow) -> dg.SensorDefinition:
             return dg.SensorResult(skip_reason=f"pipeline {flow.name} has not started, or its snapshot is running")
         resources = {"postgres": postgres, "kafka": kafka, "connect": connect, "store": store}
         now = time.time()
-        last = json.loads(context.cursor).get("settings", 0.0) if context.cursor else 0.0
+        last = json.loads(context.cursor).get("infrequent_at", 0.0) if context.cursor else 0.0
         include_infrequent = now >= last + INFREQUENT_EVERY_SECONDS
         pending = [check for check in checks if include_infrequent or check.key.name in FREQUENT_CHECKS]
         results = _evaluated(context, pending, resources)
         if len(pending) == len(checks):
-            context.update_cursor(json.dumps({"settings": now}))
+            context.update_cursor(json.dumps({"infrequent_at": now}))
         failed = [f"{'/'.join(key.asset_key.path)}:{key.name}" for key, result in results.items() if not result.passed]
         message = f"failed: {', '.join(failed)}" if failed else f"{counted(len(results), 'check')} passed"
         if late := len(pending) - len(results):

@@ -9,8 +9,8 @@ from cdc_lake import profile
 QUEUE = "queue"
 """The name of the resource that reports new objects, if the profile has one."""
 LISTING_SECONDS_WITH_QUEUE = 60
-_POLLS_PER_INTERVAL = 3
-"""The connector sensor's interval in intervals of the deployment's poll_seconds. AWS takes minutes to change a
+_CONNECTOR_POLL_FACTOR = 3
+"""The connector sensor's interval, as a multiple of the deployment's poll_seconds. AWS takes minutes to change a
 connector, so its state is read less often than that of a local connector."""
 
 
@@ -30,6 +30,6 @@ def for_profile() -> SensorIntervals:
     return SensorIntervals(
         listing_seconds=LISTING_SECONDS_WITH_QUEUE if QUEUE in found else SensorIntervals.listing_seconds,
         connector_seconds=max(
-            SensorIntervals.connector_seconds, int(_POLLS_PER_INTERVAL * found["deployment"].poll_seconds)
+            SensorIntervals.connector_seconds, int(_CONNECTOR_POLL_FACTOR * found["deployment"].poll_seconds)
         ),
     )

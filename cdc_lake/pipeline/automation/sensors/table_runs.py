@@ -25,7 +25,9 @@ def poll_name(flow: Flow) -> str:
 
 
 def launch_poll(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> RunRequests:
-    """Request runs that poll tables; `pending` is by table. The land sensor lands the records by the flush rule."""
+    """Request runs that poll tables; `pending` is by table. The land sensor lands their records when the flush
+    rule allows it.
+    """
     tables = {table.name: table for table in jobs.flow.tables}
 
     def part(names: Sequence[str]) -> Job:

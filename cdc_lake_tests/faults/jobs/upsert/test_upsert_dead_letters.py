@@ -99,7 +99,7 @@ def test_a_first_batch_with_only_dead_letters_creates_the_table(new_table: NewTa
 def test_too_many_dead_letters_stop_the_upsert(new_table: NewTable) -> None:
     table = new_table(COLUMNS, KEY)
     table.deliver([record(1), b"x", b"y", b"z"])
-    with pytest.raises(TooManyDeadLettersError, match=r"Cannot read more than 2 records of topic shop.public.orders"):
+    with pytest.raises(TooManyDeadLettersError, match=r"Cannot apply topic shop.public.orders: more than 2 of its"):
         table.upsert(replace(table.spec, dead_letter_limit=2))
     assert (applied(table), letters(table)) == (0, [])
 

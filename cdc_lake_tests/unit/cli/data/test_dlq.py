@@ -56,7 +56,7 @@ def test_without_dead_letters_commands_report_that() -> None:
     assert run("list", "shop").stdout == "pipeline shop has no open dead letters\n"
     assert run("list", "shop", "--closed").stdout == "pipeline shop has no closed dead letters\n"
     assert run("list", "shop", "--json").stdout == ""
-    assert run("replay", "shop").stdout == "pipeline shop has no dead letters\n"
+    assert run("replay", "shop").stdout == "pipeline shop has no open dead letters\n"
 
 
 @pytest.mark.usefixtures("letters")

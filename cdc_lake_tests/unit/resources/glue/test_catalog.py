@@ -8,6 +8,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.client import BaseClient
 from moto import mock_aws
 
 from resources.aws.client import AwsRequestFailed
@@ -141,3 +142,27 @@ def test_names_that_glue_would_change_are_rejected(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         hudi_table(database, name, "s3://b/t", columns)
+
+
+@pytest.mark.parametrize("processed", [True, False])
+def test_existing_partitions_are_updated_also_if_glue_does_not_return_them_at_once(
+    catalog: GlueCatalog, orders: TableDefinition, monkeypatch: pytest.MonkeyPatch, processed: bool
+) -> None:
+    """BatchGetPartition may return keys as unprocessed, which says nothing about their existence."""
+    raw = dataclasses.replace(orders, partition_keys=(GlueColumn("day", "string"),))
+    catalog.put_table(raw)
+    assert catalog.put_partitions(raw, ["day=1", "day=2"]) == 2
+    call = getattr(BaseClient, "_make_api_call")  # noqa: B009 - the type stubs lack it
+
+    def limited(client: BaseClient, operation: str, parameters: dict[str, Any]) -> object:
+        if operation == "BatchGetPartition" and not processed:
+            return {"Partitions": [], "UnprocessedKeys": parameters["PartitionsToGet"]}
+        return call(client, operation, parameters)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", limited)
+    wider = dataclasses.replace(raw, columns=(*raw.columns, GlueColumn("ship_city", "string")))
+    assert catalog.put_partitions(wider, ["day=1", "day=2", "day=3"], update=True) == 1
+    found = boto3.client("glue", "us-east-1").get_partitions(DatabaseName="lake", TableName="orders")["Partitions"]
+    assert {each["Values"][0]: each["StorageDescriptor"]["Columns"][-1]["Name"] for each in found} == dict.fromkeys(
+        "123", "ship_city"
+    )
