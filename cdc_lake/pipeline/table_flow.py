@@ -177,7 +177,7 @@ class TableFlow:
         return self._transforms("source")
 
     @property
-    def landing_changes(self) -> TableTransforms | None:
+    def landing_transforms(self) -> TableTransforms | None:
         """Those of `transforms` that are applied at landing, by the names of the records in Kafka; None without any."""
         found, names = self._transforms("landing"), self.source_transforms.renamed
         cast = {names.get(name, name): kind for name, kind in found.cast.items()}

@@ -90,7 +90,7 @@ def landing_input(table: TableFlow, kafka: Kafka, location: S3Location, claim: C
         landing=table.landing.format,
         typed=table.typed_landing,
         registry=registry_location(kafka, table.pipeline),
-        changes=table.landing_changes,
+        transforms=table.landing_transforms,
     )
     return LandingInput(chain, head, state, spec)
 

@@ -158,7 +158,7 @@ def replay(
             for each in table.hudi_targets:
                 closes = each == table.hudi_targets[-1] and not parquet_tables
                 spec = job.ReplaySpec(
-                    each.upsert_spec(where, owner=owner), ids, closes, registry, table.landing_changes
+                    each.upsert_spec(where, owner=owner), ids, closes, registry, table.landing_transforms
                 )
                 report = spark().run(job.run, spec)
                 _print_report(each, report, as_json)

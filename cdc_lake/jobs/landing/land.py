@@ -61,7 +61,7 @@ def run(spark: SparkSession, spec: LandSpec) -> LandReport:
         if spec.typed is not None:
             versions = captured_schema.require_versions(spec.location.store(), spec.pipeline, spec.typed.source_table)
             records = typed_rows.with_typed_rows(
-                records, versions, spec.typed, spec.epoch, spec.record_bytes, spec.registry, spec.changes
+                records, versions, spec.typed, spec.epoch, spec.record_bytes, spec.registry, spec.transforms
             )
         rows = records.mapInArrow(writer, WRITTEN_SCHEMA).collect()
         return [(row.kind, row.json) for row in rows]
@@ -179,7 +179,7 @@ def _write(
         registry=None if spec.landing == "parquet" else spec.registry,
         compression=None if spec.typed is None else spec.typed.compression,
         partition_by=() if spec.typed is None else spec.typed.partition_by,
-        transforms=spec.changes,
+        transforms=spec.transforms,
     )
     starts = {span.partition: pending_offsets.start_offset(spec, span) for span in spans}
     rows = list(write(writer, {span.partition: (starts[span.partition], span.next) for span in spans}))

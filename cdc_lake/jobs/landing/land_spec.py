@@ -50,7 +50,7 @@ class LandSpec:
     """The registry of a topic in Avro; None for one in JSON."""
     typed: TypedLanding | None = None
     """How to decode records; None if they are not decoded, and the objects contain their values."""
-    changes: TableTransforms | None = None
-    """The transforms to apply to the records; None without any."""
+    transforms: TableTransforms | None = None
+    """The transforms to apply to the records."""
     claim: lease.Claim | None = None
     attempt: str = field(default_factory=lambda: str(uuid.uuid4()))

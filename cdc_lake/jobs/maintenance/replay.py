@@ -47,7 +47,7 @@ class ReplaySpec:
     close: bool = True
     registry: RegistryLocation | None = None
     """The registry of a topic in Avro, because a record that was never landed is stored as it is in Kafka."""
-    changes: TableTransforms | None = None
+    transforms: TableTransforms | None = None
     """The transforms that landing applies, for the same reason."""
 
 
@@ -164,7 +164,7 @@ def _apply(
         return None, failed
     epochs = {letter.epoch for letter in with_value}
     letter_records = dead_letter_reader.read(
-        spark, with_value, table.location, table.pipeline, spec.registry, spec.changes
+        spark, with_value, table.location, table.pipeline, spec.registry, spec.transforms
     )
     records = parse(letter_records, RecordParser.of(versions, epochs))
     decoded = decode(records, versions, table.values, epochs)

@@ -40,7 +40,7 @@ _ROW_KEY = "row_key"
 class PollSpec:
     """The input of one poll: the window [lower, upper) of the rows, its number, and the topic.
 
-    `schema` is the captured schema, and `changes` are the transforms that landing applies to the records. `record_key`
+    `schema` is the captured schema, and `transforms` are those that landing applies to the records. `record_key`
     is the records' key, if it is not the schema's. `access` has the salt of hashed columns. `kafka` are options of
     Spark's Kafka sink without their prefix `kafka.`. `pages` is the number of pages of an ordinary table, which is read
     in ranges of pages; None to read it as one range.
@@ -55,7 +55,7 @@ class PollSpec:
     lower: Bound | None
     upper: Bound
     pages: int | None = None
-    changes: TableTransforms | None = None
+    transforms: TableTransforms | None = None
     record_key: RecordKey | None = None
 
 
@@ -74,7 +74,7 @@ def run(spark: SparkSession, spec: PollSpec) -> PollReport:
     event = record_sql.event_fields(
         spec.access.database, spec.schema.table, spec.number, int(spec.upper.at.timestamp() * 1000)
     )
-    columns = [each.sent for each in sent_columns(spec.schema.columns, spec.changes)]
+    columns = [each.sent for each in sent_columns(spec.schema.columns, spec.transforms)]
     key = spec.record_key or RecordKey(spec.schema.key)
     ranges = jdbc_source.page_ranges(spec.pages) if spec.rows.divisible and spec.rows.from_beginning(spec.lower) else []
     selected = {KEY: record_sql.key_sql(key, columns), VALUE: record_sql.value_sql(columns, event)}

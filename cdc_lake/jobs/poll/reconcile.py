@@ -37,8 +37,8 @@ from cdc_lake.jobs.poll.poll import KEY, VALUE, send
 class ReconcileSpec:
     """The input of a reconciliation: the source's rows, the lake table's state, and the topic.
 
-    `number` is the poll number of the deletes, and `upper` their time. `kafka`, `changes` and `record_key` are the same
-    as in PollSpec. LakeTableSpec (jobs/lake_state.py) describes the fields that identify the lake table.
+    `number` is the poll number of the deletes, and `upper` their time. `kafka`, `transforms` and `record_key` are the
+    same as in PollSpec. LakeTableSpec (jobs/lake_state.py) describes the fields that identify the lake table.
     """
 
     access: SourceAccess
@@ -54,7 +54,7 @@ class ReconcileSpec:
     upper: Bound
     values: ValueRules = STRICT
     boundary: str | None = None
-    changes: TableTransforms | None = None
+    transforms: TableTransforms | None = None
     record_key: RecordKey | None = None
 
     @property
@@ -77,7 +77,7 @@ class ReconcileReport:
 def run(spark: SparkSession, spec: ReconcileSpec) -> ReconcileReport:
     """Send a delete for each key that only the lake has. Raises SourceUnreadableError."""
     started = time.monotonic()
-    columns, key = list(sent_columns(spec.schema.columns, spec.changes)), [name.lower() for name in spec.schema.key]
+    columns, key = list(sent_columns(spec.schema.columns, spec.transforms)), [name.lower() for name in spec.schema.key]
     lake = lake_state.rows(spark, spec, spec.lake).where(~F.coalesce("__deleted", F.lit(False)))
     table = spec.schema.table
     with ExitStack() as caches:

@@ -98,7 +98,7 @@ def result(
             "dagster/column_schema": standard_metadata.event_schema((c.name, c.type) for c in captured.columns),
             "dagster/column_lineage": standard_metadata.renaming_lineage(
                 table.key("topic"),
-                {each.lake.name: each.sent.name for each in sent_columns(captured.columns, table.landing_changes)}
+                {each.lake.name: each.sent.name for each in sent_columns(captured.columns, table.landing_transforms)}
                 | {name: name for name in captured_schema.EVENT_FIELDS},
             ),
             "dagster/uri": f"s3://{store.bucket}/{object_names.topic_prefix(flow.name, table.topic)}",

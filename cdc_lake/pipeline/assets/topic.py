@@ -182,7 +182,7 @@ def topic_metadata(
     return {
         "dagster/row_count": count_records(instance, table, kafka, state),
         **standard_metadata.sent_columns(
-            table.key("source"), list(sent_columns(schema.columns, table.landing_changes))
+            table.key("source"), list(sent_columns(schema.columns, table.landing_transforms))
         ),
         "dagster/uri": f"kafka://{kafka.servers()}/{table.topic}",
         "changes": standard_metadata.changes(changes),

@@ -208,7 +208,7 @@ def _send(table: TableFlow, systems: Systems, started: StoredPoll, schema: Table
             lower=found.lower,
             upper=found.upper,
             pages=None if files is None else files.pages,
-            changes=table.landing_changes,
+            transforms=table.landing_transforms,
             record_key=table.record_key,
         ),
     )

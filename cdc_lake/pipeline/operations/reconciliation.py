@@ -61,7 +61,7 @@ def reconcile(table: TableFlow, systems: Systems) -> ReconcileResult:
                 upper=poll.poll.upper,
                 values=applying.values,
                 boundary=current_boundary(store, table, kafka),
-                changes=table.landing_changes,
+                transforms=table.landing_transforms,
                 record_key=table.record_key,
             ),
         )

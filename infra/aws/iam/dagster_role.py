@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from aws_cdk import aws_iam as iam
 
-from infra.aws.iam.grants import DESCRIBE_TOPIC, puts, reads, reads_secret, reads_topics, writes
+from infra.aws.iam.grants import DESCRIBE_TOPIC, put_objects, read_objects, read_secret, read_topics, write_objects
 from infra.aws.iam.policies import allow, arn, kafka_arn, on_any
 from infra.aws.stacks.catalog import CatalogStack
 from infra.aws.stacks.connect import ConnectStack, offsets_topic
@@ -27,9 +27,9 @@ def object_statements(storage: StorageStack, events: EventsStack) -> list[iam.Po
     """Return the permissions on buckets and on the queue of their events."""
     queue = ["DeleteMessage", "GetQueueAttributes", "ReceiveMessage"]
     return [
-        *writes(storage.lake),
-        *puts(storage.work, "athena-results/", RUN_LOGS),
-        *puts(storage.artifacts, "spark/"),
+        *write_objects(storage.lake),
+        *put_objects(storage.work, "athena-results/", RUN_LOGS),
+        *put_objects(storage.artifacts, "spark/"),
         allow([f"sqs:{action}" for action in queue], [events.queue.queue_arn]),
         allow(["sqs:GetQueueAttributes", "sqs:GetQueueUrl"], [events.unhandled.queue_arn]),
     ]
@@ -37,7 +37,7 @@ def object_statements(storage: StorageStack, events: EventsStack) -> list[iam.Po
 
 def run_log_statements(storage: StorageStack) -> list[iam.PolicyStatement]:
     """Return the permission to read the runs' output, for the web server."""
-    return reads(storage.work, RUN_LOGS)
+    return read_objects(storage.work, RUN_LOGS)
 
 
 def kafka_statements(stack: LakeStack, cluster: str) -> list[iam.PolicyStatement]:
@@ -49,7 +49,7 @@ def kafka_statements(stack: LakeStack, cluster: str) -> list[iam.PolicyStatement
 
     prefixes = stack.size.topic_prefixes
     return [
-        *reads_topics(stack, stack.size, cluster, groups=["cdc-lake-reader-*"]),
+        *read_topics(stack, stack.size, cluster, groups=["cdc-lake-reader-*"]),
         on((f"{each}.*" for each in prefixes), "AlterTopicDynamicConfiguration", "CreateTopic", "DeleteTopic"),
         # `cdc-lake reset` also deletes Debezium's heartbeat topics, and a deleted connector's offsets.
         on((f"__debezium-heartbeat.{each}" for each in prefixes), *DESCRIBE_TOPIC, "DeleteTopic"),
@@ -88,7 +88,7 @@ def connect_statements(stack: LakeStack, connect: ConnectStack, secret: str) -> 
         ),
         allow(["iam:CreateServiceLinkedRole"], [arn(stack, "iam", linked_role, region="")]),
         _passes(connect.role.role_arn, f"kafkaconnect.{_DOMAIN}"),
-        reads_secret(secret),
+        read_secret(secret),
     ]
 
 

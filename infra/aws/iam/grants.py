@@ -18,31 +18,31 @@ DESCRIBE_TOPIC = ["DescribeTopic", "DescribeTopicDynamicConfiguration"]
 _TABLES = ["GetDatabase", "GetDatabases", "GetPartition", "GetPartitions", "GetTable", "GetTables"]
 
 
-def reads(bucket: s3.IBucket, *prefixes: str) -> list[iam.PolicyStatement]:
+def read_objects(bucket: s3.IBucket, *prefixes: str) -> list[iam.PolicyStatement]:
     """Return the permissions to list a bucket and to read objects below the prefixes (default: all objects)."""
     return [allow(_LIST, [bucket.bucket_arn]), allow(["s3:GetObject"], _below(bucket, prefixes))]
 
 
-def puts(bucket: s3.IBucket, *prefixes: str) -> list[iam.PolicyStatement]:
+def put_objects(bucket: s3.IBucket, *prefixes: str) -> list[iam.PolicyStatement]:
     """Return the permissions to read and put objects below the prefixes (default: all objects)."""
     return [allow(_LIST, [bucket.bucket_arn]), allow(["s3:GetObject", *_PUT], _below(bucket, prefixes))]
 
 
-def writes(bucket: s3.IBucket, *prefixes: str) -> list[iam.PolicyStatement]:
-    """Return the permissions of puts() and the permission to delete objects, but not their old versions."""
-    return [*puts(bucket, *prefixes), allow(["s3:DeleteObject"], _below(bucket, prefixes))]
+def write_objects(bucket: s3.IBucket, *prefixes: str) -> list[iam.PolicyStatement]:
+    """Return the permissions of put_objects() and the permission to delete objects, but not their old versions."""
+    return [*put_objects(bucket, *prefixes), allow(["s3:DeleteObject"], _below(bucket, prefixes))]
 
 
-def connects(cluster: str) -> iam.PolicyStatement:
+def connect_to_kafka(cluster: str) -> iam.PolicyStatement:
     """Return the permission to connect to a Kafka cluster."""
     return allow(["kafka-cluster:Connect", "kafka-cluster:DescribeCluster"], [cluster])
 
 
-def reads_topics(stack: Stack, size: Size, cluster: str, groups: Sequence[str]) -> list[iam.PolicyStatement]:
+def read_topics(stack: Stack, size: Size, cluster: str, groups: Sequence[str]) -> list[iam.PolicyStatement]:
     """Return the permissions to read the pipelines' topics as a member of the consumer groups."""
     topics = [kafka_arn(stack, cluster, "topic", f"{prefix}.*") for prefix in size.topic_prefixes]
     return [
-        connects(cluster),
+        connect_to_kafka(cluster),
         allow([f"kafka-cluster:{action}" for action in (*DESCRIBE_TOPIC, "ReadData")], topics),
         allow(
             ["kafka-cluster:AlterGroup", "kafka-cluster:DescribeGroup"],
@@ -51,7 +51,7 @@ def reads_topics(stack: Stack, size: Size, cluster: str, groups: Sequence[str]) 
     ]
 
 
-def writes_topics(stack: Stack, size: Size, cluster: str) -> list[iam.PolicyStatement]:
+def write_topics(stack: Stack, size: Size, cluster: str) -> list[iam.PolicyStatement]:
     """Return the permissions to write the pipelines' topics, without creating them."""
     topics = [kafka_arn(stack, cluster, "topic", f"{prefix}.*") for prefix in size.topic_prefixes]
     return [
@@ -60,7 +60,7 @@ def writes_topics(stack: Stack, size: Size, cluster: str) -> list[iam.PolicyStat
     ]
 
 
-def reads_tables(stack: Stack, catalog: Sequence[str]) -> iam.PolicyStatement:
+def read_tables(stack: Stack, catalog: Sequence[str]) -> iam.PolicyStatement:
     """Return the permission to read tables' definitions.
 
     Spark's Hive client requests the database `default` and its functions at every start.
@@ -69,14 +69,14 @@ def reads_tables(stack: Stack, catalog: Sequence[str]) -> iam.PolicyStatement:
     return allow([f"glue:{action}" for action in (*_TABLES, "GetUserDefinedFunctions")], [*catalog, *default])
 
 
-def reads_secret(secret_arn: str) -> iam.PolicyStatement:
+def read_secret(secret_arn: str) -> iam.PolicyStatement:
     """Return the permission to read one secret."""
     return allow(["secretsmanager:GetSecretValue"], [secret_arn])
 
 
-def reads_own_secrets(stack: Stack, *secrets: str | None) -> list[iam.PolicyStatement]:
-    """Return the permissions to read the user's secrets that a size names; None for one that it does not name."""
-    return [reads_secret(secret_arn(stack, secret)) for secret in secrets if secret]
+def read_user_secrets(stack: Stack, *secrets: str | None) -> list[iam.PolicyStatement]:
+    """Return the permissions to read secrets that the user stored, by name; None stands for one that is not used."""
+    return [read_secret(secret_arn(stack, secret)) for secret in secrets if secret]
 
 
 def grant(role: iam.Role, *statements: iam.PolicyStatement) -> None:

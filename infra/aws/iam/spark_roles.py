@@ -7,14 +7,14 @@ from constructs import Construct
 
 from infra.aws.iam.grants import (
     grant,
-    puts,
-    reads,
-    reads_own_secrets,
-    reads_secret,
-    reads_tables,
-    reads_topics,
-    writes,
-    writes_topics,
+    put_objects,
+    read_objects,
+    read_secret,
+    read_tables,
+    read_topics,
+    read_user_secrets,
+    write_objects,
+    write_topics,
 )
 from infra.aws.iam.policies import allow, service
 from infra.aws.sizes.size_models import Emr
@@ -54,18 +54,18 @@ class SparkRoles(Construct):
         for role in (self.nodes, self.jobs):
             grant(
                 role,
-                *reads(storage.artifacts, "spark/", *_uploaded_keys(scope.size.emr)),
-                *puts(storage.artifacts, "spark/runs/"),  # a job writes its report there
-                *writes(storage.lake),
-                *puts(storage.work, "emr-logs/"),
-                *reads_topics(scope, scope.size, streaming.cluster_arn, groups=["spark-kafka-*"]),
-                reads_tables(scope, catalog.arns()),
-                *reads_own_secrets(scope, scope.size.registry_secret, scope.size.hash_salt_secret),
+                *read_objects(storage.artifacts, "spark/", *_uploaded_keys(scope.size.emr)),
+                *put_objects(storage.artifacts, "spark/runs/"),  # a job writes its report there
+                *write_objects(storage.lake),
+                *put_objects(storage.work, "emr-logs/"),
+                *read_topics(scope, scope.size, streaming.cluster_arn, groups=["spark-kafka-*"]),
+                read_tables(scope, catalog.arns()),
+                *read_user_secrets(scope, scope.size.registry_secret, scope.size.hash_salt_secret),
             )
             if scope.size.emr.writes_topics:
-                grant(role, *writes_topics(scope, scope.size, streaming.cluster_arn))
+                grant(role, *write_topics(scope, scope.size, streaming.cluster_arn))
             if scope.size.database.read_by_spark:
-                grant(role, reads_secret(database.replication_secret.secret_arn))
+                grant(role, read_secret(database.replication_secret.secret_arn))
         self.emr = iam.Role(
             self,
             "Service",

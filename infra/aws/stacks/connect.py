@@ -10,7 +10,7 @@ from aws_cdk import aws_kafkaconnect as kafkaconnect
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.aws.iam.grants import connects, grant, reads_own_secrets, reads_secret, writes
+from infra.aws.iam.grants import connect_to_kafka, grant, read_secret, read_user_secrets, write_objects
 from infra.aws.iam.policies import allow, arn, kafka_arn, service
 from infra.aws.sizes.sizes import Size
 from infra.aws.stacks.database import DatabaseStack
@@ -84,13 +84,13 @@ class ConnectStack(LakeStack):
         )
         grant(
             self.role,
-            reads_secret(database.replication_secret.secret_arn),
+            read_secret(database.replication_secret.secret_arn),
             # AWS's policy for its config provider includes this action.
             allow(["secretsmanager:DescribeSecret"], [database.replication_secret.secret_arn]),
             # For the Avro converter. The salt of hashed columns is in the connector's configuration.
-            *reads_own_secrets(self, size.registry_secret),
+            *read_user_secrets(self, size.registry_secret),
             *self._kafka(streaming.cluster_arn),
-            *writes(storage.lake, "raw/", ".indexes/"),  # for a vendor's S3 sink; Lenses keeps its state in .indexes/
+            *write_objects(storage.lake, "raw/", ".indexes/"),  # for S3 sinks; Lenses keeps state in .indexes/
         )
         self.log_group = logs.LogGroup(
             self,
@@ -122,7 +122,7 @@ class ConnectStack(LakeStack):
         topics += [internal, *map(offsets_topic, self.size.pipelines)]
         topic_actions = [f"kafka-cluster:{action}" for action in (*_WRITE_TOPIC, "ReadData", "WriteData")]
         return [
-            connects(cluster),
+            connect_to_kafka(cluster),
             allow(["kafka-cluster:WriteDataIdempotently"], [cluster]),
             allow(topic_actions, [kafka_arn(self, cluster, "topic", topic) for topic in topics]),
             allow(

@@ -6,7 +6,7 @@ from aws_cdk import CfnOutput
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.aws.iam.grants import grant, puts, reads, reads_tables
+from infra.aws.iam.grants import grant, put_objects, read_objects, read_tables
 from infra.aws.iam.policies import allow, arn, on_any
 from infra.aws.sizes.sizes import Size
 from infra.aws.stacks.catalog import CatalogStack
@@ -37,10 +37,10 @@ class QuickSightStack(LakeStack):
             self.role,
             allow([f"athena:{action}" for action in queries], [catalog.workgroup_arn()]),
             allow([f"athena:{action}" for action in metadata], [arn(self, "athena", "datacatalog/AwsDataCatalog")]),
-            reads_tables(self, catalog.arns()),
+            read_tables(self, catalog.arns()),
             allow(["glue:BatchGetPartition"], catalog.arns()),  # Athena calls Glue with its caller's permissions
-            *reads(storage.lake, "lake/"),
-            *puts(storage.work, "athena-results/"),
+            *read_objects(storage.lake, "lake/"),
+            *put_objects(storage.work, "athena-results/"),
         )
         self.authoring = iam.ManagedPolicy(
             self,

@@ -8,7 +8,7 @@ from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.pending_runs import pending_apply, pending_report, reported_instants
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick
 from cdc_lake.pipeline.automation.sensors.parallel_map import map_tables
-from cdc_lake.pipeline.automation.sensors.table_runs import apply_name, launch_apply
+from cdc_lake.pipeline.automation.sensors.table_runs import apply_name, request_apply
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.table_flow import TableFlow
 from resources.object_store import ObjectStore
@@ -28,7 +28,7 @@ def build(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
         # Dagster's storage is read once, and not by the threads.
         reported = reported_instants(context.instance, flow.lake_tables)
         pending = map_tables(context, flow.tables, lambda table: _pending(table, store, reported))
-        return launch_apply(context, jobs, pending).tick
+        return request_apply(context, jobs, pending).tick
 
     return apply
 

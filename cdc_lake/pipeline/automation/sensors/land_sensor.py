@@ -16,7 +16,7 @@ from cdc_lake.pipeline.automation.run_requests import Pending, Tick
 from cdc_lake.pipeline.automation.sensors import flush_rule
 from cdc_lake.pipeline.automation.sensors.flush_rule import FlushCursor
 from cdc_lake.pipeline.automation.sensors.parallel_map import map_tables
-from cdc_lake.pipeline.automation.sensors.table_runs import land_name, launch_land
+from cdc_lake.pipeline.automation.sensors.table_runs import land_name, request_land
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import landing_modes
@@ -57,7 +57,7 @@ def _landing(flow: Flow, jobs: Jobs) -> dg.SensorDefinition:
             if found.offsets and reason:
                 can_wait[table.name] = found.position
         context.update_cursor(cursor.model_dump_json())
-        return launch_land(context, jobs, pending, can_wait).tick
+        return request_land(context, jobs, pending, can_wait).tick
 
     return land
 
@@ -93,6 +93,6 @@ def _adopting(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
         sinks = {table.name: sink for table in flow.tables if (sink := landing_modes.sink(table)) is not None}
         tables = [table for table in flow.tables if table.name in sinks]
         pending = map_tables(context, tables, lambda table: pending_adoption(table, sinks[table.name], kafka, store))
-        return launch_land(context, jobs, pending).tick
+        return request_land(context, jobs, pending).tick
 
     return land

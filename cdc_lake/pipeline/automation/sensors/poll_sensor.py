@@ -12,7 +12,7 @@ from cdc_lake.contract.table import lease
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick
 from cdc_lake.pipeline.automation.sensors.parallel_map import map_tables
-from cdc_lake.pipeline.automation.sensors.table_runs import launch_poll, poll_name
+from cdc_lake.pipeline.automation.sensors.table_runs import poll_name, request_poll
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import polling
@@ -36,7 +36,7 @@ def build(flow: Flow, jobs: Jobs) -> dg.SensorDefinition:
     def poll(context: dg.SensorEvaluationContext, postgres: Postgres, store: ObjectStore) -> Tick:
         source = flow.source_postgres(postgres)
         pending = map_tables(context, flow.tables, lambda table: _pending(table, source, store))
-        return launch_poll(context, jobs, pending).tick
+        return request_poll(context, jobs, pending).tick
 
     return poll
 

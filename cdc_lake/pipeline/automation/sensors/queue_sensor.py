@@ -24,7 +24,7 @@ from cdc_lake.pipeline.automation.pending_runs import pending_adoption, pending_
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick, describe_skipped
 from cdc_lake.pipeline.automation.sensors.parallel_map import is_outage, map_parallel, skip_reason
 from cdc_lake.pipeline.automation.sensors.queue_cursor import QueueCursor, Target
-from cdc_lake.pipeline.automation.sensors.table_runs import apply_name, launch_apply, launch_land
+from cdc_lake.pipeline.automation.sensors.table_runs import apply_name, request_apply, request_land
 from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.table_flow import TableFlow
@@ -115,8 +115,8 @@ def _requests(
                 cursor.keep_one_message(target)
             else:
                 pending[target[1]] = outcome
-        launch = launch_apply if purpose == "apply" else launch_land
-        found = launch(context, jobs_by_pipeline[pipeline], pending)
+        request_runs = request_apply if purpose == "apply" else request_land
+        found = request_runs(context, jobs_by_pipeline[pipeline], pending)
         requests += found.requests
         for table, position in pending.items():
             target = (pipeline, table, purpose)

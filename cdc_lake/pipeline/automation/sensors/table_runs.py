@@ -24,7 +24,7 @@ def poll_name(flow: Flow) -> str:
     return f"{flow.name}_poll"
 
 
-def launch_poll(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> RunRequests:
+def request_poll(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> RunRequests:
     """Request runs that poll tables; `pending` is by table. The land sensor lands their records when the flush
     rule allows it.
     """
@@ -36,7 +36,7 @@ def launch_poll(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mappin
     return request(context, pending, part, poll_name(jobs.flow), jobs.flow.name)
 
 
-def launch_land(
+def request_land(
     context: dg.SensorEvaluationContext,
     jobs: Jobs,
     pending: Mapping[str, Pending],
@@ -47,15 +47,15 @@ def launch_land(
     `pending` is by table. One run does both: a separate run for the lake would load the definitions and start Spark
     again. Tables in `can_wait` join the run of the others.
     """
-    return _launch(context, jobs, jobs.land, land_name(jobs.flow), pending, stages=("raw",), can_wait=can_wait)
+    return _request(context, jobs, jobs.land, land_name(jobs.flow), pending, stages=("raw",), can_wait=can_wait)
 
 
-def launch_apply(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> RunRequests:
-    """Request runs that apply the landed records of tables, unless an active landing run will; see launch_land()."""
-    return _launch(context, jobs, jobs.apply, apply_name(jobs.flow), pending, checked=("raw",))
+def request_apply(context: dg.SensorEvaluationContext, jobs: Jobs, pending: Mapping[str, Pending]) -> RunRequests:
+    """Request runs that apply the landed records of tables, unless an active landing run will; see request_land()."""
+    return _request(context, jobs, jobs.apply, apply_name(jobs.flow), pending, checked=("raw",))
 
 
-def _launch(
+def _request(
     context: dg.SensorEvaluationContext,
     jobs: Jobs,
     job: Job,

@@ -95,7 +95,7 @@ def test_records_in_avro(new_pipeline: NewPipeline, monkeypatch: pytest.MonkeyPa
     [shown] = printed("dlq", "show", "containers", letters[0].id, "--json")
     assert json.loads(json.loads(shown)["text"])["v"] == "one"
     goods = pipeline.table("goods")
-    letter_spec = replay.ReplaySpec(goods.upsert_spec(where, "test"), None, True, registry, goods.landing_changes)
+    letter_spec = replay.ReplaySpec(goods.upsert_spec(where, "test"), None, True, registry, goods.landing_transforms)
     report = spark().run(replay.run, letter_spec)
     assert report.applied == [letters[0].id]
     assert len(report.failed) == len(pipeline.dead_letters()) == 2

@@ -79,13 +79,13 @@ def test_the_connector_does_not_apply_what_landing_applies(shop: Shop) -> None:
     given = [RENAME | AT_LANDING, INSERT | AT_LANDING, CAST | AT_LANDING | {"spec": {"count": "float64"}}]
     table = with_count(shop, *given)
     assert settings(shop, table) == {}
-    assert table.landing_changes == TableTransforms(
+    assert table.landing_transforms == TableTransforms(
         {},
         {"total": "amount"},
         {"environment": "test", "message_topic": "shop.sales.orders"},
         {"count": "float64"},
     )
-    assert with_count(shop, RENAME, EXTRACT).landing_changes is None
+    assert with_count(shop, RENAME, EXTRACT).landing_transforms is None
 
 
 def test_a_worker_that_would_replace_null_by_a_default_is_accepted_for_transforms_at_landing(shop: Shop) -> None:
@@ -117,7 +117,7 @@ def test_the_captured_schema_is_the_same_wherever_a_transform_is_applied(shop: S
     assert (count.type, count.lake_type, count.uncast) == ("text", "string", "integer")
     assert "count cast from integer to text" in transformed_columns.describe(at_source)
     assert TableSchema.model_validate_json(at_source.model_dump_json()) == at_source
-    sent = [each.sent for each in sent_columns(at_landing.columns, table.landing_changes)]
+    sent = [each.sent for each in sent_columns(at_landing.columns, table.landing_transforms)]
     assert [(column.name, column.type, column.uncast, column.source) for column in sent] == [
         ("order_id", "integer", None, None),
         ("customer_id", "text", None, None),
@@ -132,8 +132,8 @@ def test_a_column_renamed_at_the_source_can_be_cast_at_landing(shop: Shop) -> No
     table, schema = captured(
         shop, RENAME | {"renames": {"count": "number"}}, CAST | AT_LANDING | {"spec": {"count": "string"}}
     )
-    assert table.landing_changes == TableTransforms(cast={"number": "string"})
-    sent = {each.sent.name: each.sent.type for each in sent_columns(schema.columns, table.landing_changes)}
+    assert table.landing_transforms == TableTransforms(cast={"number": "string"})
+    sent = {each.sent.name: each.sent.type for each in sent_columns(schema.columns, table.landing_transforms)}
     assert sent["number"] == "integer"
     assert {column.name: column.type for column in schema.columns}["number"] == "text"
 

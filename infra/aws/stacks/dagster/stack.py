@@ -11,7 +11,7 @@ from aws_cdk import aws_servicediscovery as servicediscovery
 from constructs import Construct
 
 from infra.aws.iam import dagster_role
-from infra.aws.iam.grants import grant, reads_own_secrets
+from infra.aws.iam.grants import grant, read_user_secrets
 from infra.aws.iam.security_groups import CODE_LOCATION_PORT, WEBSERVER_PORT
 from infra.aws.sizes.sizes import Size
 from infra.aws.stacks.connect import retention
@@ -91,7 +91,7 @@ class DagsterStack(LakeStack):
             *dagster_role.catalog_statements(self, stacks.catalog),
             *dagster_role.spark_statements(self, stacks.spark),
             *dagster_role.metric_statements(),
-            *reads_own_secrets(self, self.size.registry_secret, self.size.hash_salt_secret),
+            *read_user_secrets(self, self.size.registry_secret, self.size.hash_salt_secret),
         )
         self._restarts(role)
         return role
