@@ -1,7 +1,7 @@
 """Without CDC_LAKE_FULL=1, as in CI, only some of the long tests run; the seed draws them.
 
-A module sets how many of its tests run as `TESTS_IN_CI`. Of LONG_FILES, files of at most MINUTES_IN_CI run. Tests and
-files that the command line names always run.
+A module sets how many of its tests run as `TESTS_IN_CI`. Of LONG_FILES, files that together take at most
+MINUTES_IN_CI run. Tests and files that the command line names always run.
 """
 
 from __future__ import annotations

@@ -194,7 +194,10 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
             return table_columns.catalog(connection, schema, table)
 
     def transactions_bound(self) -> polling.TransactionsBound:
-        """Return the time before which no open transaction began. Raises AccessRefused and ResourceError."""
+        """Return a time before which every transaction that began has ended or is prepared.
+
+        Raises AccessRefused and ResourceError.
+        """
         with self.connect() as connection:
             return polling.transactions_bound(connection, self.capture_role or self.login().user)
 

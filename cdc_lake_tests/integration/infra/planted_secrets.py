@@ -6,12 +6,10 @@ import json
 import os
 import secrets
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import httpx
 import psutil
@@ -19,6 +17,7 @@ import pytest
 
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.northwind import loader
+from cdc_lake_tests.helpers.command_line import CommandLine
 from cdc_lake_tests.helpers.local_stack import scratch_home
 from infra.files import write_atomic
 from infra.local.stack.attach import load_endpoints
@@ -26,8 +25,6 @@ from infra.local.stack.endpoints import Endpoints
 from infra.local.stack.stack import Stack
 from infra.local.stack.state_folder import StackHome
 
-BIN = Path(sys.executable).parent
-ROOT = Path(__file__).parents[3]
 SELECTION = "group:northwind"
 OTHER_USER = 65534
 """The user id of an attacker."""
@@ -95,15 +92,7 @@ class Secured:
 
     def run(self, *command: str) -> str:
         """Run a program of the virtual environment, and return its standard output."""
-        done = subprocess.run(
-            [str(BIN / command[0]), *command[1:]],
-            env=self.environment,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        done = CommandLine(self.stack, self.environment).run(*command, ok=False)
         self.printed += [done.stdout, done.stderr]
         assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done.stdout

@@ -252,6 +252,14 @@ def declarations(version: TableSchema) -> list[str]:
     return [f"{column.attnum} {column.name} {column.type}" for column in version.columns]
 
 
+def test_a_new_epoch_may_change_a_type_without_widening_it() -> None:
+    shorter = catalog_schema(ID, "2 note character varying(4)", "3 qty bigint", epoch=1)
+    assert describe_changes(*history(BASE, shorter)) == [
+        "note changed from character varying(10) to character varying(4)",
+        "qty widened from integer to bigint",
+    ]
+
+
 def test_a_dropped_column_is_kept_as_history() -> None:
     found = history(BASE, catalog_schema(ID, "3 qty integer"))
     assert lake(found[1]) == {"id": "int", "qty": "int", "note": "string"}

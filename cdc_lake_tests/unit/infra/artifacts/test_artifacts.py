@@ -55,6 +55,8 @@ def test_missing_jars_name_the_setup_command() -> None:
         artifacts.jars("msk-iam")
     with pytest.raises(ArtifactsMissing, match=r"apicurio.*Run `cdc-lake setup`"):
         artifacts.jars("apicurio")
+    with pytest.raises(ArtifactsMissing, match=r"peers.*The benchmark or test that uses them downloads them"):
+        artifacts.jars("peers")
 
 
 @pytest.mark.parametrize("changed", ["pom.xml", "jars.lock"])
