@@ -43,9 +43,12 @@ class CommandLine:
             assert done.returncode == 0, f"{' '.join(command)} ended with {done.returncode}:\n{output}"
         return done
 
-    def run_page(self, page: str) -> tuple[list[str], str]:
-        """Run the `sh` blocks of a page below docs/ in one shell, unchanged; return the blocks and the output."""
-        commands = [block.text for block in blocks((ROOT / "docs" / page).read_text()) if block.language == "sh"]
+    def run_page(self, page: str, section: str = "") -> tuple[list[str], str]:
+        """Run the `sh` blocks of a page below docs/, or of a section of it, in one shell; return blocks and output."""
+        text = (ROOT / "docs" / page).read_text()
+        if section:
+            text = text.split(f"\n## {section}\n")[1].split("\n## ")[0]
+        commands = [block.text for block in blocks(text) if block.language == "sh"]
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", "\n".join(commands)],
             cwd=ROOT,
