@@ -76,7 +76,7 @@ select id, case when id % 7 = 0 then null else concat('note ', id, repeat(' and 
 
 
 @dataclass(frozen=True)
-class Bench:
+class VerifyBenchmark:
     """The engines and the lake table."""
 
     postgres: Postgres
@@ -203,7 +203,7 @@ def main() -> int:
             stack.down()
 
 
-def engines(at: Endpoints, rows: int) -> Bench:
+def engines(at: Endpoints, rows: int) -> VerifyBenchmark:
     """Return the benchmark with clients of a running stack."""
     secret = at.s3_secret_key.get_secret_value()
     location = S3Location("bench", at.s3_endpoint, at.region, at.s3_access_key, secret)
@@ -226,20 +226,26 @@ def engines(at: Endpoints, rows: int) -> Bench:
         store=store,
     ).session()
     postgres = source_postgres(at)
-    return Bench(postgres, session, UpsertSpec(location, "bench", "bench", "public.million", "million", ("id",)), rows)
+    return VerifyBenchmark(
+        postgres, session, UpsertSpec(location, "bench", "bench", "public.million", "million", ("id",)), rows
+    )
 
 
-def report(bench: Bench) -> int:
+def report(benchmark: VerifyBenchmark) -> int:
     """Measure and print; return the exit code."""
-    bench.fill()
-    _, cold = timed(bench.verify)  # a session's first job takes seconds longer
-    seconds, clean = timed(bench.verify)
-    copy_seconds, size = timed(bench.copy)
-    old_seconds, old_different = timed(bench.one_process)
-    bench.change_one_cell()
-    changed_seconds, found = timed(bench.verify)
+    benchmark.fill()
+    _, cold = timed(benchmark.verify)  # a session's first job takes seconds longer
+    seconds, clean = timed(benchmark.verify)
+    copy_seconds, size = timed(benchmark.copy)
+    old_seconds, old_different = timed(benchmark.one_process)
+    benchmark.change_one_cell()
+    changed_seconds, found = timed(benchmark.verify)
     table = Table(
-        "what", "seconds", "rows/s", "relative to verify", title=f"{bench.rows:,} rows, {size / 2**20:,.0f} MB of CSV"
+        "what",
+        "seconds",
+        "rows/s",
+        "relative to verify",
+        title=f"{benchmark.rows:,} rows, {size / 2**20:,.0f} MB of CSV",
     )
     for name, took in (
         ("verify", seconds),
@@ -247,12 +253,12 @@ def report(bench: Bench) -> int:
         ("plain COPY of the source, no comparison", copy_seconds),
         ("both sides in one Python process", old_seconds),
     ):
-        table.add_row(name, f"{took:.1f}", f"{bench.rows / took:,.0f}", f"{took / seconds:.2f}x")
+        table.add_row(name, f"{took:.1f}", f"{benchmark.rows / took:,.0f}", f"{took / seconds:.2f}x")
     console = Console(width=110)
     console.print(table)
     console.print(f"verify by phase: {dict(clean.seconds)}; one cell changed: {dict(found.seconds)}")
     console.print(f"differences: {[(dict(one.key), dict(one.columns)) for one in found.differences]}")
-    key, qty = str(bench.rows // 2), bench.rows // 2 * 3 % 1000
+    key, qty = str(benchmark.rows // 2), benchmark.rows // 2 * 3 % 1000
     named = [(one.kind, one.key, one.columns) for one in found.differences]
     expected = [("different", {"id": key}, {"qty": (str(qty), str(qty + 1))})]
     passed = cold.clean and clean.clean and old_different == 0 and named == expected and found.different == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from cdc_lake.demo.scene import Scene
+from cdc_lake.demo.demo_pipeline import DemoPipeline
 from resources.athena import Athena
 
 
@@ -14,16 +14,16 @@ class CatalogReader:
     """Reads from the database of the first target; a table of another database needs a qualified name."""
 
     athena: Athena
-    scene: Scene
+    demo: DemoPipeline
 
     @classmethod
-    def of(cls, scene: Scene) -> Self:
-        """Return the reader of a scene's pipeline."""
-        return cls(scene.observer.athena.metered(scene.flow.catalog), scene)
+    def of(cls, demo: DemoPipeline) -> Self:
+        """Return the reader of a demo's pipeline."""
+        return cls(demo.observer.athena.metered(demo.flow.catalog), demo)
 
     def hudi(self, table: str) -> str:
         """Return the qualified name of a table's view in the target `lake`."""
-        found = self.scene.lake_table(table, "lake")
+        found = self.demo.lake_table(table, "lake")
         return f"{found.database}.{found.view}"
 
     def values(self, columns: str, table: str, condition: str) -> list[Any]:

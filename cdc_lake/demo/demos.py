@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cdc_lake.demo import moma, northwind, pagila, pagila_query
-from cdc_lake.demo.scene import RunStory
+from cdc_lake.demo.demo_pipeline import ExampleChange
 from cdc_lake.samples import server, table_sample
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError
@@ -41,7 +41,7 @@ class PipelineDemo:
     """Removes the sample, if it is loaded."""
     load: Callable[[ConnectionParameters, UserRows], Mapping[str, int]]
     """Loads the sample with generated rows or the user's; returns the number of rows of each table."""
-    stories: Mapping[str, tuple[str, RunStory]]
+    stories: Mapping[str, tuple[str, ExampleChange]]
     """The example changes by name: a description, and the function. They need the sample's own rows."""
     verify: bool
     """Whether the last step compares source and lake row by row."""
@@ -97,7 +97,7 @@ def _of_tables(
     sample: TableSample,
     title: str,
     load: Callable[[ConnectionParameters, UserRows], Mapping[str, int]],
-    stories: Mapping[str, tuple[str, RunStory]],
+    stories: Mapping[str, tuple[str, ExampleChange]],
     hint: Callable[[Mapping[str, Any]], str],
 ) -> PipelineDemo:
     """Return the demo of a sample that is a set of tables in a database of its own, which the last step compares."""

@@ -11,7 +11,7 @@ from contextlib import closing
 from functools import partial
 
 from cdc_lake import reading
-from cdc_lake.demo.scene import RunStages, Scene, Story
+from cdc_lake.demo.demo_pipeline import DemoPipeline, Observed, RunStages
 from cdc_lake.samples.moma import source_changes
 
 _TO_LAKE = ("topic", "raw", "lake")
@@ -20,25 +20,25 @@ _DELETED = "__deleted"
 _PARQUET = ".parquet"
 
 
-def change_year(scene: Scene, run_stages: RunStages) -> Story:
+def change_year(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     """Set the year of 'Picador (La Pique)' from 1959 to 1960, and read it before and after a compaction.
 
     In the merge-on-read table the change is in a log file before the compaction, and in a Parquet file after it.
     """
-    observer, merged = scene.observers["artworks"], scene.lake_table("artworks", "mor")
+    observer, merged = demo.observers["artworks"], demo.lake_table("artworks", "mor")
     with closing(observer.login.connect()) as connection:
         artwork_id, restored = source_changes.set_artwork_year(connection, source_changes.YEAR)
         if restored:
             run_stages(*_TO_LAKE, table="artworks", light=True)
-            scene.compact(merged)
+            demo.compact(merged)
         source_changes.set_artwork_year(connection, source_changes.NEW_YEAR)
     run_stages(*_TO_LAKE, table="artworks", light=True)
     year = 'SELECT "date" FROM "{}"."{}" WHERE artwork_id = {}'
     base_files = year.format(merged.database, merged.catalog_table, artwork_id)
     cow = observer.scalar(year.format(observer.table.database, observer.table.view, artwork_id))
-    before, in_log = observer.scalar(base_files), scene.row(merged, artwork_id) or {}
-    scene.compact(merged)
-    in_parquet = scene.row(merged, artwork_id) or {}
+    before, in_log = observer.scalar(base_files), demo.row(merged, artwork_id) or {}
+    demo.compact(merged)
+    in_parquet = demo.row(merged, artwork_id) or {}
     files = [str(row.get(reading.FILE_NAME)) for row in (in_log, in_parquet)]
     seen = {
         "artwork_id": artwork_id,
@@ -54,15 +54,15 @@ def change_year(scene: Scene, run_stages: RunStages) -> Story:
     return {**seen, "ok": list(seen.values()) == expected and same_group}
 
 
-def change_artist(scene: Scene, run_stages: RunStages) -> Story:
+def change_artist(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     """Update artist 441 five times and delete it, each change in a separate commit; then read each commit's state."""
-    observer = scene.observers["artists"]
-    tables = {name: scene.lake_table("artists", name) for name in _TARGETS}
+    observer = demo.observers["artists"]
+    tables = {name: demo.lake_table("artists", name) for name in _TARGETS}
     instants: dict[str, list[str]] = {name: [] for name in _TARGETS}
     with closing(observer.login.connect()) as connection:
         if source_changes.restore_artist(connection):
             run_stages(*_TO_LAKE, table="artists", light=True)
-            scene.compact(tables["mor"])
+            demo.compact(tables["mor"])
         updates = [
             partial(source_changes.update_artist, connection, *update) for update in source_changes.ARTIST_UPDATES
         ]
@@ -70,15 +70,15 @@ def change_artist(scene: Scene, run_stages: RunStages) -> Story:
             change()
             run_stages(*_TO_LAKE, table="artists", light=True)
             for name, table in tables.items():
-                instants[name].append(scene.instant(table))
-    states = {name: [_state(scene, name, instant) for instant in instants[name]] for name in _TARGETS}
+                instants[name].append(demo.instant(table))
+    states = {name: [_state(demo, name, instant) for instant in instants[name]] for name in _TARGETS}
     merged = tables["mor"]
     base_files = (
         f'SELECT count(*) FROM "{merged.database}"."{merged.view}" '  # noqa: S608 - validated identifiers
         f"WHERE artist_id = {source_changes.ARTIST_ID}"
     )
     before = observer.scalar(base_files)
-    scene.compact(merged)
+    demo.compact(merged)
     run_stages("dataset", "dashboard")
     artist_names = (
         f'SELECT count(artist) FROM "{observer.table.database}".collection '  # noqa: S608 - as above
@@ -97,8 +97,8 @@ def change_artist(scene: Scene, run_stages: RunStages) -> Story:
     return {**seen, "ok": list(seen.values()) == expected}
 
 
-def _state(scene: Scene, target: str, instant: str) -> str:
-    row = scene.row(scene.lake_table("artists", target), source_changes.ARTIST_ID, instant)
+def _state(demo: DemoPipeline, target: str, instant: str) -> str:
+    row = demo.row(demo.lake_table("artists", target), source_changes.ARTIST_ID, instant)
     return "missing" if row is None else "deleted" if row[_DELETED] else _text(row)
 
 

@@ -10,16 +10,16 @@ import json
 from contextlib import closing
 from datetime import date
 
-from cdc_lake.demo.scene import AFTER_SOURCE, RunStages, Scene, Story
+from cdc_lake.demo.demo_pipeline import AFTER_SOURCE, DemoPipeline, Observed, RunStages
 from cdc_lake.samples.northwind import source_changes
 
 SHIPPED, INSERTED = 11077, 11075
 _COUNT_ITEMS = f"SELECT count(*) FROM order_items WHERE order_id = {INSERTED}"  # noqa: S608 - a constant
 
 
-def ship(scene: Scene, run_stages: RunStages) -> Story:
+def ship(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     """Ship order 11077, which emits one event; raw then contains the snapshot record and the update."""
-    observer = scene.observer
+    observer = demo.observer
     day = source_changes.SHIPPED_LATE
     with closing(observer.login.connect()) as connection:
         source_changes.ship_order(connection, SHIPPED, day)
@@ -39,9 +39,9 @@ def ship(scene: Scene, run_stages: RunStages) -> Story:
     return {**seen, "ok": list(seen.values()) == [SHIPPED, 1, 2, days, str(day)]}
 
 
-def insert(scene: Scene, run_stages: RunStages) -> Story:
+def insert(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     """Insert order 11075 and three lines, each in a separate transaction, which emits four events."""
-    observer = scene.observer
+    observer = demo.observer
     with closing(observer.login.connect()) as connection:
         source_changes.insert_order_with_lines(connection, INSERTED, resume=True)
     run_stages(*AFTER_SOURCE)
@@ -55,9 +55,9 @@ def insert(scene: Scene, run_stages: RunStages) -> Story:
     return {**seen, "ok": list(seen.values()) == [INSERTED, 4, [0, 1, 2, 3], 3]}
 
 
-def delete(scene: Scene, run_stages: RunStages) -> Story:
+def delete(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     """Delete order 11075: the dataset no longer contains it, and the lake marks it as deleted."""
-    observer = scene.observer
+    observer = demo.observer
     with closing(observer.login.connect()) as connection:
         source_changes.delete_order(connection, INSERTED, resume=True)
     run_stages(*AFTER_SOURCE)

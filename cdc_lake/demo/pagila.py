@@ -11,22 +11,22 @@ from contextlib import closing
 from psycopg2.extensions import connection
 
 from cdc_lake.demo.catalog_reader import CatalogReader
-from cdc_lake.demo.scene import RunStages, Scene, Story
+from cdc_lake.demo.demo_pipeline import DemoPipeline, Observed, RunStages
 from cdc_lake.samples.pagila import source_changes
 
 _TO_LAKE = ("topic", "raw", "lake")
 
 
-def change_category(scene: Scene, run_stages: RunStages) -> Story:
+def change_category(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     """Insert a category, and move film 1 to it: the category is in the key, so the row of the old key is deleted."""
     film = source_changes.CHANGED_FILMS[0]
-    with closing(_connect(scene)) as conn:
+    with closing(_connect(demo)) as conn:
         category = source_changes.insert_category(conn)
         source_changes.change_film_category(conn, category)
     for table in ("category", "film_category"):
         run_stages(*_TO_LAKE, table=table, light=True)
     run_stages("dataset", light=True)
-    catalog, film_condition = CatalogReader.of(scene), f"film_id = {film}"
+    catalog, film_condition = CatalogReader.of(demo), f"film_id = {film}"
     seen = {
         "film_id": film,
         "new_category": catalog.values("name", "category_latest", f"category_id = {category}"),
@@ -39,14 +39,14 @@ def change_category(scene: Scene, run_stages: RunStages) -> Story:
     return {**seen, "ok": list(seen.values()) == [film, [name], 2, [category], [category], [name]]}
 
 
-def update_films(scene: Scene, run_stages: RunStages) -> Story:
+def update_films(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     """Give three films another rating and rate: they move to another partition of the refined table."""
     films = source_changes.CHANGED_FILMS
-    with closing(_connect(scene)) as conn:
+    with closing(_connect(demo)) as conn:
         source_changes.update_films(conn)
     run_stages(*_TO_LAKE, table="film", light=True)
     run_stages("dataset", light=True)
-    catalog, films_condition = CatalogReader.of(scene), f"film_id IN ({', '.join(map(str, films))})"
+    catalog, films_condition = CatalogReader.of(demo), f"film_id IN ({', '.join(map(str, films))})"
     places = {"latest": "film_latest", "lake": catalog.hudi("film"), "refined": "film_refined"}
     expected = [(number, source_changes.NEW_RATING, source_changes.NEW_RATE) for number in films]
     states = {
@@ -61,13 +61,13 @@ def update_films(scene: Scene, run_stages: RunStages) -> Story:
     return {**seen, "ok": all(found == expected for found in states.values()) and earlier > 0}
 
 
-def change_key(scene: Scene, run_stages: RunStages) -> Story:
+def change_key(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     """Change film_id of a film_actor from 5 to 100: the row of the old key is deleted, and a new row inserted."""
-    with closing(_connect(scene)) as conn:
+    with closing(_connect(demo)) as conn:
         actor = source_changes.change_film_actor_key(conn)
     run_stages(*_TO_LAKE, table="film_actor", light=True)
     old, new = source_changes.OLD_KEY_FILM, source_changes.NEW_KEY_FILM
-    catalog, actor_condition = CatalogReader.of(scene), f"actor_id = {actor} AND film_id IN ({old}, {new})"
+    catalog, actor_condition = CatalogReader.of(demo), f"actor_id = {actor} AND film_id IN ({old}, {new})"
     seen = {
         "actor_id": actor,
         "films_in_raw": sorted(set(catalog.values("film_id", "film_actor_raw", actor_condition))),
@@ -77,12 +77,12 @@ def change_key(scene: Scene, run_stages: RunStages) -> Story:
     return {**seen, "ok": list(seen.values()) == [actor, [old, new], [new], [new]]}
 
 
-def delete_film(scene: Scene, run_stages: RunStages) -> Story:
+def delete_film(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     """Delete one actor of a film, then the film with the others: only raw still contains the deleted rows."""
     film = source_changes.DELETED_FILM
-    catalog, film_condition = CatalogReader.of(scene), f"film_id = {film}"
+    catalog, film_condition = CatalogReader.of(demo), f"film_id = {film}"
     deleted = f'{film_condition} AND "__deleted"'
-    with closing(_connect(scene)) as conn:
+    with closing(_connect(demo)) as conn:
         source_changes.delete_film_actor(conn)
         run_stages(*_TO_LAKE, table="film_actor", light=True)
         actors = {
@@ -114,5 +114,5 @@ def delete_film(scene: Scene, run_stages: RunStages) -> Story:
     }
 
 
-def _connect(scene: Scene) -> connection:
-    return scene.observer.login.connect()
+def _connect(demo: DemoPipeline) -> connection:
+    return demo.observer.login.connect()

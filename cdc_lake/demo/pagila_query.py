@@ -12,7 +12,7 @@ from typing import Any
 from psycopg2.extensions import connection
 
 from cdc_lake.demo.catalog_reader import CatalogReader
-from cdc_lake.demo.scene import RunStages, Scene, Story
+from cdc_lake.demo.demo_pipeline import DemoPipeline, Observed, RunStages
 from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake.samples.pagila import source_changes
 
@@ -23,16 +23,16 @@ _DELETED = "\"__deleted\" = 'true'"
 _BOUND_SECONDS = 60.0
 
 
-def update_twice(scene: Scene, run_stages: RunStages) -> Story:
+def update_twice(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     """Update an address in two transactions, and poll after each: raw has the state after each poll."""
-    with closing(_connect(scene)) as conn:
+    with closing(_connect(demo)) as conn:
         steps = source_changes.update_address(conn)
         for _ in steps:
-            _poll(scene, run_stages, "address")
-    catalog = CatalogReader.of(scene)
+            _poll(demo, run_stages, "address")
+    catalog = CatalogReader.of(demo)
     states = "address, coalesce(address2, '')"
     expected = (source_changes.NEW_STREET, source_changes.NEW_ADDRESS2)
-    seen: Story = {
+    seen: Observed = {
         "address_id": source_changes.ADDRESS,
         "states_in_raw": len(set(catalog.values(states, "address_raw", _ADDRESS))),
         "in_latest": list(catalog.values(states, "address_latest", _ADDRESS)[0]),
@@ -42,25 +42,25 @@ def update_twice(scene: Scene, run_stages: RunStages) -> Story:
     return {**seen, "ok": list(seen.values())[2:] == [list(expected)] * 2 and seen["states_in_raw"] >= 3}
 
 
-def move(scene: Scene, run_stages: RunStages) -> Story:
+def move(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     """Insert a country with a city, and move the address there: first by a faulty statement, then by the correct one.
 
     The exercise's printed statement sets only the phone (source_changes.move_address_as_printed()).
     """
-    with closing(_connect(scene)) as conn:
+    with closing(_connect(demo)) as conn:
         _, city = source_changes.insert_country_and_city(conn)
         phone = source_changes.move_address_as_printed(conn, city)
         for table in ("city", "country", "address", "address_with_country"):
-            _poll(scene, run_stages, table)
-        catalog = CatalogReader.of(scene)
+            _poll(demo, run_stages, table)
+        catalog = CatalogReader.of(demo)
         printed = catalog.values("phone", "address_latest", _ADDRESS)
         source_changes.move_address(conn, city)
         for table in ("address", "address_with_country"):
-            _poll(scene, run_stages, table)
+            _poll(demo, run_stages, table)
     run_stages("dataset", light=True)
     phones = {phone, source_changes.NEW_PHONE}
     where = catalog.values("city || ', ' || country", "address_with_country_latest", _ADDRESS)
-    seen: Story = {
+    seen: Observed = {
         "address_id": source_changes.ADDRESS,
         "phone_as_printed": printed,
         "phone_as_meant": catalog.values("phone", "address_latest", _ADDRESS),
@@ -74,13 +74,13 @@ def move(scene: Scene, run_stages: RunStages) -> Story:
     return {**seen, "ok": list(seen.values())[1:6] == expected and seen["countries_in_refined"] > 100}
 
 
-def rename_district(scene: Scene, run_stages: RunStages) -> Story:
+def rename_district(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     """Rename a district in all addresses that use it."""
-    with closing(_connect(scene)) as conn:
+    with closing(_connect(demo)) as conn:
         source_changes.rename_district(conn)
         renamed = _ids(conn, source_changes.NEW_DISTRICT)
-        _poll(scene, run_stages, "address")
-    catalog = CatalogReader.of(scene)
+        _poll(demo, run_stages, "address")
+    catalog = CatalogReader.of(demo)
     in_district = f"district = '{source_changes.NEW_DISTRICT}'"
     seen = {
         "address_id": source_changes.ADDRESS,
@@ -92,18 +92,18 @@ def rename_district(scene: Scene, run_stages: RunStages) -> Story:
     return {**seen, "ok": len(set(list(seen.values())[1:])) == 1 and len(renamed) > 0}
 
 
-def delete(scene: Scene, run_stages: RunStages) -> Story:
+def delete(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     """Delete an address: polling does not detect it, verify reports it, and the reconciliation applies the delete."""
-    address, tables = source_changes.DELETED_ADDRESS, [scene.lake_table("address", name) for name in ("files", "lake")]
-    with closing(_connect(scene)) as conn:
+    address, tables = source_changes.DELETED_ADDRESS, [demo.lake_table("address", name) for name in ("files", "lake")]
+    with closing(_connect(demo)) as conn:
         source_changes.delete_address(conn)
-        _poll(scene, run_stages, "address")
-    catalog, address_condition = CatalogReader.of(scene), f"address_id = {address}"
+        _poll(demo, run_stages, "address")
+    catalog, address_condition = CatalogReader.of(demo), f"address_id = {address}"
     before = catalog.count("address_latest", address_condition)
-    reports = [scene.verify(table) for table in tables]
+    reports = [demo.verify(table) for table in tables]
     differences = [[f"{each.kind} {each.key['address_id']}" for each in report.differences] for report in reports]
     for name in ("address", "address_with_country", "alt_address"):
-        scene.reconcile(scene.lake_table(name, "lake"))
+        demo.reconcile(demo.lake_table(name, "lake"))
     run_stages(*_TO_LAKE, light=True)  # polls the other tables too: their last poll may be minutes ago
     run_stages("dataset")
     seen = {
@@ -114,17 +114,17 @@ def delete(scene: Scene, run_stages: RunStages) -> Story:
         "in_latest_after": catalog.count("address_latest", address_condition),
         "in_lake_after": catalog.count(catalog.hudi("address"), address_condition),
         "in_refined_after": catalog.count("addresses_by_country", address_condition),
-        "equal_after": all(scene.verify(table).clean for table in tables),
+        "equal_after": all(demo.verify(table).clean for table in tables),
     }
     # `before` is 0 if the story was interrupted after the reconciliation, and runs again.
     expected = [address, before, [f"extra {address}"] * before, 1, 0, 0, 0, True]
     return {**seen, "ok": list(seen.values()) == expected and differences[0] == differences[1]}
 
 
-def _poll(scene: Scene, run_stages: RunStages, table: str) -> None:
+def _poll(demo: DemoPipeline, run_stages: RunStages, table: str) -> None:
     """Poll, land and apply a table once a poll sees what is committed."""
-    postgres = scene.flow.source_postgres(scene.resources["postgres"])
-    polled_source.await_visible(scene.observers[table].table, postgres, _BOUND_SECONDS)
+    postgres = demo.flow.source_postgres(demo.resources["postgres"])
+    polled_source.await_visible(demo.observers[table].table, postgres, _BOUND_SECONDS)
     run_stages(*_TO_LAKE, table=table, light=True)
 
 
@@ -134,5 +134,5 @@ def _ids(conn: connection, district: str) -> list[Any]:
         return [row[0] for row in cur.fetchall()]
 
 
-def _connect(scene: Scene) -> connection:
-    return scene.observer.login.connect()
+def _connect(demo: DemoPipeline) -> connection:
+    return demo.observer.login.connect()

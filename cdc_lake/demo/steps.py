@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from cdc_lake import profile
 from cdc_lake.demo import verification
+from cdc_lake.demo.demo_pipeline import DemoPipeline, ExampleChange
 from cdc_lake.demo.demos import PipelineDemo, UserRows
 from cdc_lake.demo.graph import Graph
 from cdc_lake.demo.journal import Journal
-from cdc_lake.demo.scene import RunStory, Scene
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.flow import STAGES, Flow
 from cdc_lake.pipeline.operations.reset import reset
@@ -45,7 +45,7 @@ class Demo:
         self._journal, self._show, self._given = journal, show, given
         self._sample = sample
         self._store = location(resources["store"]).store()
-        self._scene = Scene(flow, resources, self._store)
+        self._pipeline = DemoPipeline(flow, resources, self._store)
         self._graph: Graph | None = None
 
     def run(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Demo:
 
     def _reset(self) -> list[str]:
         resources = self._resources
-        self._sample.prepare(self._scene.observer.login)  # the reset drops the slot in this database
+        self._sample.prepare(self._pipeline.observer.login)  # the reset drops the slot in this database
         removed = list(
             reset(
                 self._flow,
@@ -98,13 +98,13 @@ class Demo:
                 resources["dashboards"],
             )
         )
-        self._sample.unload(self._scene.observer.login)
+        self._sample.unload(self._pipeline.observer.login)
         return removed
 
     def _load(self) -> dict[str, int]:
         # An earlier attempt may have committed before it was interrupted.
-        self._sample.unload(self._scene.observer.login)
-        return dict(self._sample.load(self._scene.observer.login, self._given))
+        self._sample.unload(self._pipeline.observer.login)
+        return dict(self._sample.load(self._pipeline.observer.login, self._given))
 
     def _materialise(self, *stages: str, table: str | None = None, light: bool = False) -> dict[str, str | None]:
         """Materialise the stages; return why each check failed, None if it passed."""
@@ -115,9 +115,9 @@ class Demo:
 
     def _counts(self) -> dict[str, Any]:
         """Return the counts of each table and dataset, and the sums over all tables with the first dataset's count."""
-        found = {name: observer.counts() for name, observer in self._scene.observers.items()}
+        found = {name: observer.counts() for name, observer in self._pipeline.observers.items()}
         datasets = {
-            name: self._scene.observer.count_rows(self._flow.catalog, name)
+            name: self._pipeline.observer.count_rows(self._flow.catalog, name)
             for name in (dataset.name for dataset in self._flow.spec.datasets)
         }
         stages = _sums([counts.stages for counts in found.values()])
@@ -130,13 +130,13 @@ class Demo:
             "datasets": datasets,
         }
 
-    def _story(self, story: RunStory) -> dict[str, Any]:
+    def _story(self, story: ExampleChange) -> dict[str, Any]:
         checks: dict[str, str | None] = {}
 
         def run_stages(*stages: str, table: str | None = None, light: bool = False) -> None:
             _keep(checks, self._materialise(*stages, table=table, light=light))
 
-        seen = story(self._scene, run_stages)
+        seen = story(self._pipeline, run_stages)
         return {"seen": seen, "checks": checks}
 
     def _verify(self) -> dict[str, dict[str, Any]]:

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 
 from psycopg2.extensions import make_dsn
 
-from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 from cdc_lake_tests.helpers.source_changes.order_traffic import Counts, Traffic
 
 
 class Background:
     """Traffic that runs until it is stopped."""
 
-    def __init__(self, bench: Bench, rate: float, seed: int) -> None:
-        login = bench.login()
+    def __init__(self, stack: NorthwindStack, rate: float, seed: int) -> None:
+        login = stack.login()
         dsn = make_dsn(host=login.host, port=login.port, dbname=login.dbname, user=login.user, password=login.password)
         self._traffic = Traffic(dsn, seed, rate)
         self._stopped = threading.Event()
@@ -48,9 +48,9 @@ class Background:
 
 
 @contextmanager
-def traffic(bench: Bench, rate: float, seed: int) -> Iterator[Background]:
+def traffic(stack: NorthwindStack, rate: float, seed: int) -> Iterator[Background]:
     """Run traffic of `rate` changes a second during the block, or until it is stopped."""
-    background = Background(bench, rate, seed)
+    background = Background(stack, rate, seed)
     try:
         yield background
     finally:

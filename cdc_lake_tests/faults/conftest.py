@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from cdc_lake.samples.northwind import loader
-from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 from cdc_lake_tests.faults.stream.small_pipeline import SmallPipeline
 from cdc_lake_tests.faults.writers.writer_process import restore_signal_handlers
 from cdc_lake_tests.helpers.command_line import CommandLine
@@ -19,7 +19,7 @@ from infra.local.stack.state_folder import StackHome
 
 @pytest.fixture(scope="package")
 def pipeline(
-    bench: Bench,  # noqa: ARG001 - the stack must run
+    stack: NorthwindStack,  # noqa: ARG001 - the stack must run
     tmp_path_factory: pytest.TempPathFactory,
 ) -> SmallPipeline:
     """Return a pipeline with one small table, materialised up to the lake."""
@@ -29,7 +29,7 @@ def pipeline(
 
 
 @pytest.fixture(scope="package")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NorthwindStack]:
     """Run the stack with the sample loaded; nothing of the pipeline is created yet."""
     restore_signal_handlers()
     own = ("CDC_LAKE_", "DAGSTER_HOME")
@@ -39,7 +39,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         cli = CommandLine(Stack(StackHome(home)), {**inherited, "CDC_LAKE_HOME": str(home)})
         try:
             cli.run("cdc-lake", "up")
-            made = Bench(cli, tmp_path_factory.mktemp("faults"))
+            made = NorthwindStack(cli, tmp_path_factory.mktemp("faults"))
             loader.load(made.login(), None)
             yield made
         finally:

@@ -43,12 +43,12 @@ def match_columns(old: TableSchema, new: TableSchema) -> dict[str, Column]:
     return found
 
 
-def differs(old: TableSchema, seen: TableSchema) -> bool:
-    """Return whether `seen` differs from `old`, the newest version.
+def differs(old: TableSchema, new: TableSchema) -> bool:
+    """Return whether a table's current schema, `new`, differs from its newest version, `old`.
 
     `missing` is ignored, because PostgreSQL removes it from the catalog when it rewrites the table.
     """
-    return _compared_fields(old) != _compared_fields(seen)
+    return _compared_fields(old) != _compared_fields(new)
 
 
 def _compared_fields(schema: TableSchema) -> tuple[object, ...]:
@@ -56,55 +56,55 @@ def _compared_fields(schema: TableSchema) -> tuple[object, ...]:
     return (columns, schema.key, schema.epoch, schema.oid, schema.omitted)
 
 
-def next_version(found: Sequence[TableSchema], seen: TableSchema, pipeline: str) -> TableSchema:
-    """Return the version after `found`: the schema `seen`, with dropped columns and old defaults carried over.
+def next_version(versions: Sequence[TableSchema], new: TableSchema, pipeline: str) -> TableSchema:
+    """Return the version after `versions`: the schema `new`, with dropped columns and old defaults carried over.
 
     Raises SchemaChangeError for a change that cannot be applied to stored and landed data. A version that begins a new
     epoch may have other changes, because the new snapshot sends every row. The key must be unchanged even then, and
     Hudi must be able to promote changed types.
     """
-    old = found[-1]
-    _require_same_key(old, seen, pipeline)
-    _require_storable(old, seen, pipeline)
-    generation = [version for version in found if version.epoch == seen.epoch]
-    faults = _unsupported_changes(generation, seen) if generation else []
+    old = versions[-1]
+    _require_same_key(old, new, pipeline)
+    _require_storable(old, new, pipeline)
+    same_epoch = [version for version in versions if version.epoch == new.epoch]
+    faults = _unsupported_changes(same_epoch, new) if same_epoch else []
     if faults:
-        raise schema_change_error(pipeline, seen.table, faults)
-    before = match_columns(old, seen)
+        raise schema_change_error(pipeline, new.table, faults)
+    before = match_columns(old, new)
     columns = tuple(
         column.model_copy(update={"missing": before[column.name].missing}) if column.name in before else column
-        for column in seen.columns
+        for column in new.columns
     )
     current = {column.name.lower() for column in columns}
     history = {column.name.lower(): column for column in (*old.dropped, *old.columns)}
     dropped = tuple(column for name, column in history.items() if name not in current)
-    return seen.model_copy(update={"version": old.version + 1, "columns": columns, "dropped": dropped})
+    return new.model_copy(update={"version": old.version + 1, "columns": columns, "dropped": dropped})
 
 
-def _require_same_key(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
+def _require_same_key(old: TableSchema, new: TableSchema, pipeline: str) -> None:
     """Raise SchemaChangeError if the primary key changed: even a new snapshot cannot match the stored rows."""
     why = f"and the lake identifies rows by the key. The lake is unchanged. To rebuild it, {reset_advice(pipeline)}."
-    if old.key != seen.key:
+    if old.key != new.key:
         raise SchemaChangeError(
-            f"Cannot capture the schema of {seen.table}: its primary key changed from ({', '.join(old.key)}) to "
-            f"({', '.join(seen.key)}), {why}"
+            f"Cannot capture the schema of {new.table}: its primary key changed from ({', '.join(old.key)}) to "
+            f"({', '.join(new.key)}), {why}"
         )
-    other = [name for name in seen.key if name not in match_columns(old, seen)]
+    other = [name for name in new.key if name not in match_columns(old, new)]
     if other:
         raise SchemaChangeError(
-            f"Cannot capture the schema of {seen.table}: column {other[0]} of its primary key was dropped and another "
+            f"Cannot capture the schema of {new.table}: column {other[0]} of its primary key was dropped and another "
             f"column has its name, {why}"
         )
 
 
-def _require_storable(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
+def _require_storable(old: TableSchema, new: TableSchema, pipeline: str) -> None:
     """Raise SchemaChangeError if a lake column's type changes to one that Hudi cannot promote it to."""
     lake_types = {column.name.lower(): column.lake_type for column in (*old.columns, *old.dropped)}
-    for column in seen.columns:
+    for column in new.columns:
         old_type = lake_types.get(column.name.lower(), column.lake_type)
         if old_type != column.lake_type and not _promotable(old_type, column.lake_type):
             raise SchemaChangeError(
-                f"Cannot change the type of column {column.name} of {seen.table}: Hudi cannot promote {old_type}, "
+                f"Cannot change the type of column {column.name} of {new.table}: Hudi cannot promote {old_type}, "
                 f"its type in the lake, to {column.lake_type}. Nothing was changed. Rename the column at the source, "
                 f"or {reset_advice(pipeline)}."
             )
@@ -118,14 +118,14 @@ def _promotable(old: str, new: str) -> bool:
     return new_base in _HUDI_PROMOTIONS.get(old_base, ())
 
 
-def require_one_landed_type(old: TableSchema, seen: TableSchema, pipeline: str) -> None:
+def require_one_landed_type(old: TableSchema, new: TableSchema, pipeline: str) -> None:
     """Raise SchemaChangeError if a column's type changes so that one table cannot read older and newer raw objects.
 
     Readers can convert int to bigint, and a decimal to one with the same scale and more digits before the point. A new
     snapshot does not help, because the older objects stay in the table.
     """
     lake_types = dict(old.lake_columns())
-    for column in seen.columns:
+    for column in new.columns:
         old_type = lake_types.get(column.name.lower(), column.lake_type)
         decimal = old_type.startswith("decimal") and column.lake_type.startswith("decimal")
         same_scale = column_types.arguments(old_type)[1:] == column_types.arguments(column.lake_type)[1:]
@@ -133,7 +133,7 @@ def require_one_landed_type(old: TableSchema, seen: TableSchema, pipeline: str) 
         readable = wider_decimal or (old_type, column.lake_type) == ("int", "bigint")
         if old_type != column.lake_type and not readable:
             raise SchemaChangeError(
-                f"Cannot change the type of column {column.name} of {seen.table}: the landed objects have "
+                f"Cannot change the type of column {column.name} of {new.table}: the landed objects have "
                 f"{old_type}, and one table cannot read both that and {column.lake_type}. Nothing was changed. "
                 f"Rename the column at the source, or {reset_advice(pipeline)}."
             )
@@ -174,38 +174,38 @@ def describe_changes(old: TableSchema, new: TableSchema) -> list[str]:
     return phrases
 
 
-def _unsupported_changes(generation: Sequence[TableSchema], seen: TableSchema) -> list[str]:
-    old = generation[-1]
-    if None not in {old.oid, seen.oid} and old.oid != seen.oid:
+def _unsupported_changes(same_epoch: Sequence[TableSchema], new: TableSchema) -> list[str]:
+    old = same_epoch[-1]
+    if None not in {old.oid, new.oid} and old.oid != new.oid:
         return ["the table was dropped and re-created, so rows changed without an event"]
-    before = match_columns(old, seen)
+    before = match_columns(old, new)
     faults = [
         f"column {column.name} changed from {was.type} to {column.type}: its values cannot be derived from the old ones"
-        for column in seen.columns
+        for column in new.columns
         if (was := before.get(column.name)) is not None and not is_widening(was, column)
     ]
     faults += [
         f"the values of column {column.name} change from now on, because a transform was added, changed or removed"
-        for column in seen.columns
+        for column in new.columns
         if (was := before.get(column.name)) is not None
         and (was.masked, was.inserted) != (column.masked, column.inserted)
     ]
-    faults += _changes_of_omission(old, seen)
+    faults += _changes_of_omission(old, new)
     # A record has no version number: only the names of its fields show its version.
     attnums: dict[str, int | None] = {}
-    for version in generation:
+    for version in same_epoch:
         attnums |= {column.name.lower(): column.attnum for column in version.omitted}
         attnums |= {column.name.lower(): column.attnum for column in version.columns}
     faults += [
         f"column {column.name} has the name of an earlier column, so older records are ambiguous"
-        for column in seen.columns
+        for column in new.columns
         if None not in {column.attnum, attnums.get(column.name.lower(), column.attnum)}
         and attnums.get(column.name.lower(), column.attnum) != column.attnum
     ]
     return faults
 
 
-def _changes_of_omission(old: TableSchema, seen: TableSchema) -> list[str]:
+def _changes_of_omission(old: TableSchema, new: TableSchema) -> list[str]:
     """Return the faults for columns that were omitted and are now captured, and the other way round.
 
     Records contain no value of a column that was omitted. A captured column may become omitted only if the YAML
@@ -216,12 +216,12 @@ def _changes_of_omission(old: TableSchema, seen: TableSchema) -> list[str]:
     faults = [
         f"column {column.name} was omitted until now, so no record has its values (to keep omitting it, name it in "
         "exclude_columns)"
-        for column in seen.columns
+        for column in new.columns
         if column.attnum in omitted
     ]
     return faults + [
         f"column {column.name} was captured until now and cannot be captured any more: {column.reason} (to keep only "
         "its history, name it in exclude_columns)"
-        for column in seen.omitted
+        for column in new.omitted
         if column.attnum in captured and not column.excluded
     ]

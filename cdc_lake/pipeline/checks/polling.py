@@ -16,7 +16,7 @@ from resources.postgres.resource import Postgres
 
 def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     """Return the checks of the source and topic assets."""
-    return [*(check.definition for check in light(table)), _polls_whole(table)]
+    return [*(check.definition for check in light(table)), _polls_continuous(table)]
 
 
 def light(table: TableFlow) -> list[LightCheck]:
@@ -66,7 +66,7 @@ def light(table: TableFlow) -> list[LightCheck]:
     return [polled_column_indexed, transactions_visible]
 
 
-def _polls_whole(table: TableFlow) -> dg.AssetChecksDefinition:
+def _polls_continuous(table: TableFlow) -> dg.AssetChecksDefinition:
     flow = table.pipeline
 
     @dg.asset_check(
@@ -75,7 +75,7 @@ def _polls_whole(table: TableFlow) -> dg.AssetChecksDefinition:
         blocking=True,
         op_tags=step_priority.STREAM,
     )
-    def polls_whole(postgres: Postgres, kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
+    def polls_continuous(postgres: Postgres, kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
         bucket = location(store).store()
         chain = polling.polls(table, bucket)
         try:
@@ -91,4 +91,4 @@ def _polls_whole(table: TableFlow) -> dg.AssetChecksDefinition:
             metadata={"faults": "none", "poll": last.poll.number, "epoch": epoch.number},
         )
 
-    return polls_whole
+    return polls_continuous

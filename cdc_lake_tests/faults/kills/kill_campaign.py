@@ -17,11 +17,11 @@ from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake.pipeline.spec.pipeline import Mode
 from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.faults.background_traffic import traffic
-from cdc_lake_tests.faults.fault_environment import FAULTS, Bench
 from cdc_lake_tests.faults.kills.dagster_dev import DagsterDev
 from cdc_lake_tests.faults.kills.kill_plan import Kill
 from cdc_lake_tests.faults.kills.lake_lag import LagWatch, percentile
 from cdc_lake_tests.faults.kills.process_killer import ProcessKiller
+from cdc_lake_tests.faults.northwind_stack import FAULTS, NorthwindStack
 from cdc_lake_tests.faults.writers import writer_actions
 from cdc_lake_tests.helpers.source_changes.order_traffic import Counts
 
@@ -83,7 +83,7 @@ class CampaignResult:
 
 
 def run(
-    bench: Bench,
+    stack: NorthwindStack,
     seed: int,
     plan: Iterator[Kill],
     enough: Callable[[Counter[str]], bool],
@@ -104,23 +104,23 @@ def run(
         report(f"{time.monotonic() - began:6.1f} s  {text}")
 
     result = CampaignResult(seed)
-    with bench.writer() as writer:
+    with stack.writer() as writer:
         writer.do(writer_actions.materialise, *writer_actions.STAGES)
-    chain = Chain(bench.store, bench.table.pipeline.name, bench.table.topic)
+    chain = Chain(stack.store, stack.table.pipeline.name, stack.table.topic)
     before = chain.length()
     log("the pipeline is materialised; its sensors start")
-    environment = {**bench.cli.environment, loading.MODE_VARIABLE: mode}
-    dagster = DagsterDev(replace(bench.cli, environment=environment), bench.folder / "dev.log")
+    environment = {**stack.cli.environment, loading.MODE_VARIABLE: mode}
+    dagster = DagsterDev(replace(stack.cli, environment=environment), stack.folder / "dev.log")
     try:
         dagster.ensure()
         dagster.wait_ready()
-        with ProcessKiller(bench.cli, dagster, log) as killer, traffic(bench, rate, seed) as changing:
-            with LagWatch(bench) as watch:
+        with ProcessKiller(stack.cli, dagster, log) as killer, traffic(stack, rate, seed) as changing:
+            with LagWatch(stack) as watch:
                 last_pause = 0
                 while not enough(killer.kills):
                     if pause_after is not None and killer.kills.total() - last_pause >= pause_after:
                         last_pause = killer.kills.total()
-                        log(f"a pause of {_pause(watch, bench):.0f} s, until the lake had a new commit")
+                        log(f"a pause of {_pause(watch, stack):.0f} s, until the lake had a new commit")
                     killer.kill(next(plan))
                     assert not killer.faults, killer.faults
             killer.wait_repaired()
@@ -136,27 +136,27 @@ def run(
             assert result.commits_during_kills > 0, "nothing was applied during the kills"
             assert result.failed_measurements < len(result.lag), "every measurement of the lag failed"
             log(f"the kills end after {sum(result.kills.values())} kills and {result.traffic.changes:,} changes")
-            result.settle_seconds = _settle(bench)
+            result.settle_seconds = _settle(stack)
             log(f"the lake has all changes after {result.settle_seconds:.0f} s")
     finally:
         dagster.stop()
         result.dagster_starts = dagster.starts
-    merged = [each for each in bench.table.in_targets if each.is_merge_on_read]
-    with bench.writer() as writer:
+    merged = [each for each in stack.table.in_targets if each.is_merge_on_read]
+    with stack.writer() as writer:
         if merged:  # a batch with inserts rewrites the table's small base file, one of updates alone is in a log file
-            bench.change(1)
+            stack.change(1)
             writer.do(writer_actions.barrier)
         checks = writer.do(writer_actions.materialise, *writer_actions.STAGES)
     assert all(checks.values()), f"red: {[name for name, green in checks.items() if not green]}"
     result.checks = len(checks)
     if merged:  # a compaction that a kill has interrupted is completed
-        bench.cli.run("cdc-lake", "compact", bench.table.pipeline.name)
-        result.merged = Counter(operation for each in merged for operation in _operations(bench.store, each))
+        stack.cli.run("cdc-lake", "compact", stack.table.pipeline.name)
+        result.merged = Counter(operation for each in merged for operation in _operations(stack.store, each))
         assert result.merged["upsert"], "no change is in a log file"
         assert result.merged["compact"], "no log file was compacted"
-    bench.check_raw()
-    result.verified = bench.verify()
-    assert not bench.dead_letters()
+    stack.check_raw()
+    result.verified = stack.verify()
+    assert not stack.dead_letters()
     manifests = list(chain.since(0))
     result.manifests, result.records = len(manifests), sum(manifest.records for manifest in manifests)
     log("the result is checked")
@@ -169,7 +169,7 @@ def _operations(store: ObjectStore, table: TableFlow) -> Iterator[str]:
         yield timeline.commit_at(store, table.lake_prefix, instant).operation
 
 
-def _pause(watch: LagWatch, bench: Bench) -> float:
+def _pause(watch: LagWatch, stack: NorthwindStack) -> float:
     """Wait for a new commit, and return the seconds."""
     began, before = time.monotonic(), watch.checkpoints.copy()
     waiting = Retrying(
@@ -180,23 +180,23 @@ def _pause(watch: LagWatch, bench: Bench) -> float:
     except RetryError:
         raise AssertionError(
             f"no process was killed for {PAUSE_SECONDS:.0f} s, and the lake has no new commit after those of the "
-            f"manifests {sorted(before)}; the logs are in {bench.folder}"
+            f"manifests {sorted(before)}; the logs are in {stack.folder}"
         ) from None
     return time.monotonic() - began
 
 
-def _settle(bench: Bench) -> float:
+def _settle(stack: NorthwindStack) -> float:
     """Wait until the lake has everything, and return the seconds."""
     began = time.monotonic()
-    flow = bench.table.pipeline
-    bound = bench.resources
+    flow = stack.table.pipeline
+    bound = stack.resources
     heartbeat = table_progress.barrier(
         flow.source_postgres(bound["postgres"]), bound["kafka"], bound["connect"], flow, SETTLE_SECONDS
     )
 
     def reached() -> bool:
-        state = topic_state.current(bench.resources["kafka"], bench.table, bench.store)
-        found = table_progress.lake_watermark(bench.store, bench.table, state)
+        state = topic_state.current(stack.resources["kafka"], stack.table, stack.store)
+        found = table_progress.lake_watermark(stack.store, stack.table, state)
         return found is not None and found.lsn >= heartbeat.lsn
 
     try:
@@ -204,9 +204,9 @@ def _settle(bench: Bench) -> float:
             reached
         )
     except RetryError:
-        commit = timeline.last_commit(bench.store, bench.table.lake_prefix)
+        commit = timeline.last_commit(stack.store, stack.table.lake_prefix)
         raise AssertionError(
             f"the lake did not reach LSN {heartbeat.lsn} within {SETTLE_SECONDS:.0f} s after the last kill; its newest "
-            f"commit is {commit}; the logs are in {bench.folder}"
+            f"commit is {commit}; the logs are in {stack.folder}"
         ) from None
     return time.monotonic() - began

@@ -10,7 +10,7 @@ from cdc_lake.contract.table import timeline
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.source_health import topic_state
-from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 
 _EVERY_SECONDS = 2.0
 
@@ -21,8 +21,8 @@ class LagWatch:
     `backwards` are the watermarks that went back, which is a fault.
     """
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, stack: NorthwindStack) -> None:
+        self._stack = stack
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="lag", daemon=True)
         self._newest: Watermark | None = None
@@ -51,10 +51,10 @@ class LagWatch:
                 self.seconds.append(time.time() - self._newest.source_ts_ms / 1000)
 
     def _read(self) -> None:
-        bench = self._bench
-        state = topic_state.current(bench.resources["kafka"], bench.table, bench.store)
-        found = table_progress.lake_watermark(bench.store, bench.table, state)
-        commit = timeline.last_commit(bench.store, bench.table.lake_prefix)
+        stack = self._stack
+        state = topic_state.current(stack.resources["kafka"], stack.table, stack.store)
+        found = table_progress.lake_watermark(stack.store, stack.table, state)
+        commit = timeline.last_commit(stack.store, stack.table.lake_prefix)
         if commit is not None and commit.checkpoint is not None:
             self.checkpoints.add(commit.checkpoint.manifest)
         if found is None:

@@ -23,9 +23,9 @@ from typing import get_args
 from cdc_lake.pipeline.assets.table_services import COMPACTION
 from cdc_lake.pipeline.spec.pipeline import Mode
 from cdc_lake.samples.northwind import loader
-from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.kills import kill_campaign
 from cdc_lake_tests.faults.kills.kill_plan import plan
+from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 from cdc_lake_tests.faults.writers.writer_process import restore_signal_handlers
 from cdc_lake_tests.helpers.command_line import CommandLine
 from cdc_lake_tests.helpers.project_copy import PRODUCT, copy_project, replace_text
@@ -50,8 +50,8 @@ def main() -> int:
     log(f"      {options.mode} mode, seed {options.seed} (--seed repeats it), in {folder}")
     try:
         cli.run("cdc-lake", "up")
-        bench = Bench(cli, folder)
-        loader.load(bench.login(), None)
+        stack = NorthwindStack(cli, folder)
+        loader.load(stack.login(), None)
         ends = time.monotonic() + options.minutes * 60
         kills = plan(options.seed, options.every, options.mode)
 
@@ -59,7 +59,7 @@ def main() -> int:
             return killed.total() >= options.kills and time.monotonic() > ends
 
         pause_after = options.pause_after or None
-        result = kill_campaign.run(bench, options.seed, kills, enough, options.rate, log, pause_after, options.mode)
+        result = kill_campaign.run(stack, options.seed, kills, enough, options.rate, log, pause_after, options.mode)
         for line in result.lines():
             log(line)
     except Exception as fault:

@@ -12,7 +12,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from cdc_lake.pipeline.loading import load
 from cdc_lake_tests.e2e.demo_summary import assert_demo_is_complete
-from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 from cdc_lake_tests.helpers.command_line import CommandLine
 from cdc_lake_tests.pytest_hooks.long_test_sizes import full_only
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
@@ -87,8 +87,8 @@ class RunningDemo:
 
 @full_only
 @pytest.mark.timeout(1500)
-def test_a_demo_resumes_after_a_kill_of_each_component(bench: Bench, count_trials: CountTrials) -> None:
-    cli = bench.cli
+def test_a_demo_resumes_after_a_kill_of_each_component(stack: NorthwindStack, count_trials: CountTrials) -> None:
+    cli = stack.cli
     demo = RunningDemo(cli)
     for step, component in KILLS:
         demo.reach(step)

@@ -11,10 +11,10 @@ from typing import get_args
 import pytest
 
 from cdc_lake.pipeline.spec.pipeline import Mode
-from cdc_lake_tests.faults.fault_environment import Bench
 from cdc_lake_tests.faults.kills import kill_campaign
 from cdc_lake_tests.faults.kills.campaign_sizes import EVERY_SECONDS, KILLS, MAX_KILLS, PAUSE_AFTER, RATE, RECORD, SEED
 from cdc_lake_tests.faults.kills.kill_plan import plan, targets
+from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 from cdc_lake_tests.faults.writers import writer_actions
 from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
 from cdc_lake_tests.pytest_hooks.seeds import named_in_failures
@@ -24,7 +24,7 @@ from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("mode", drawn(get_args(Mode), in_ci=1))
 def test_random_kills_under_traffic_lose_and_double_no_row(
-    bench: Bench, mode: Mode, count_trials: CountTrials, capsys: pytest.CaptureFixture[str]
+    stack: NorthwindStack, mode: Mode, count_trials: CountTrials, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seed = int(os.environ.get(SEED) or random.SystemRandom().randrange(10**6))
 
@@ -37,11 +37,11 @@ def test_random_kills_under_traffic_lose_and_double_no_row(
             print(text, file=record)
 
     report(f"random kills in {mode} mode with seed {seed}; {SEED}={seed} repeats them")
-    with bench.writer() as writer:
+    with stack.writer() as writer:
         writer.do(writer_actions.reset)
     with named_in_failures(SEED, seed):
         kills = plan(seed, EVERY_SECONDS, mode)
-        result = kill_campaign.run(bench, seed, kills, partial(enough, mode), RATE, report, PAUSE_AFTER, mode)
+        result = kill_campaign.run(stack, seed, kills, partial(enough, mode), RATE, report, PAUSE_AFTER, mode)
     for line in result.lines():
         report(line)
     count_trials("random kills", sum(result.kills.values()))

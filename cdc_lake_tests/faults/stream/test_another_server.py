@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 from cdc_lake_tests.faults.stream.small_pipeline import SmallPipeline
 from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home, source_postgres
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
@@ -62,20 +62,20 @@ class OtherServer:
 
 
 @pytest.fixture(scope="module")
-def other(bench: Bench) -> Iterator[OtherServer]:
+def other(stack: NorthwindStack) -> Iterator[OtherServer]:
     """Run the second server, without data."""
     with scratch_home() as home:
         there = StackHome(home)
         there.make()
-        shutil.copy(bench.cli.stack.home.secrets_file, there.secrets_file)
-        with running_stack(home, ["postgres"]) as stack:
-            yield OtherServer(stack)
+        shutil.copy(stack.cli.stack.home.secrets_file, there.secrets_file)
+        with running_stack(home, ["postgres"]) as other:
+            yield OtherServer(other)
 
 
 @pytest.fixture(scope="module")
-def moving(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallPipeline]:
+def moving(stack: NorthwindStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallPipeline]:
     """Return a pipeline whose server the tests replace."""
-    assert bench.cli
+    assert stack.cli
     made = SmallPipeline("moving", tmp_path_factory.mktemp("defs"))
     made.materialise()
     yield made

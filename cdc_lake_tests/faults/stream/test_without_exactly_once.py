@@ -17,7 +17,7 @@ from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.source_health import stream_continuity
-from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 from cdc_lake_tests.faults.stream import test_slot
 from cdc_lake_tests.faults.stream.replication_slot import assert_repaired_by_resnapshot
 from cdc_lake_tests.faults.stream.second_worker import SecondWorker
@@ -43,9 +43,9 @@ globals().update({test.__name__: test for test in drawn(SLOT_TESTS, in_ci=2)})
 
 
 @pytest.fixture(scope="module")
-def worker(bench: Bench) -> Iterator[SecondWorker]:
+def worker(stack: NorthwindStack) -> Iterator[SecondWorker]:
     """Run the second worker."""
-    made = SecondWorker(bench.cli.stack.home.path, bench.resources["connect"])
+    made = SecondWorker(stack.cli.stack.home.path, stack.resources["connect"])
     made.start()
     try:
         yield made

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cdc_lake_tests.faults.background_traffic import traffic
-from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 from cdc_lake_tests.faults.verify import verify_actions
 from cdc_lake_tests.faults.writers import writer_actions
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
@@ -22,19 +22,19 @@ SETTLED = 10500
 
 
 @pytest.fixture(scope="module")
-def made(bench: Bench) -> Iterator[Bench]:
-    """Return the bench with the sample's orders in the topic; no sensors run."""
-    with bench.writer() as writer:
+def made(stack: NorthwindStack) -> Iterator[NorthwindStack]:
+    """Return the stack with the sample's orders in the topic; no sensors run."""
+    with stack.writer() as writer:
         writer.do(writer_actions.reset)
         writer.do(writer_actions.materialise, "source", "topic")
-    yield bench
-    with closing(bench.source()) as db, db, db.cursor() as cursor:
+    yield stack
+    with closing(stack.source()) as db, db, db.cursor() as cursor:
         cursor.execute("select datalake.refresh_cdc_events(array[%s])", (SETTLED,))
 
 
-def verify(bench: Bench, *, clean: bool) -> dict[str, Any]:
+def verify(stack: NorthwindStack, *, clean: bool) -> dict[str, Any]:
     """Run `cdc-lake verify`, which lands and applies, and return its report of the table."""
-    done = bench.cli.run("cdc-lake", "verify", writer_actions.PIPELINE, "--apply", "--json", timeout=1200, ok=False)
+    done = stack.cli.run("cdc-lake", "verify", writer_actions.PIPELINE, "--apply", "--json", timeout=1200, ok=False)
     assert done.returncode == (0 if clean else 1), f"{done.stdout}\n{done.stderr}"
     output: dict[str, Any] = json.loads(done.stdout)
     assert output["clean"] is clean
@@ -43,7 +43,7 @@ def verify(bench: Bench, *, clean: bool) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(3000)
-def test_verify_reports_exactly_the_real_difference_under_load(made: Bench, count_trials: CountTrials) -> None:
+def test_verify_reports_exactly_the_real_difference_under_load(made: NorthwindStack, count_trials: CountTrials) -> None:
     with traffic(made, RATE, SEED) as changing:
         report = verify(made, clean=True)
         with made.writer() as writer:

@@ -13,7 +13,7 @@ from cdc_lake.pipeline import component
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations.verification import Systems, verify_tables
 from cdc_lake.profile import resolved, run_resources, spark
-from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 
 TESTS_IN_CI = 1
@@ -140,9 +140,9 @@ def _insert(row: int, part: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def typed(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> TypedPipeline:
+def typed(stack: NorthwindStack, tmp_path_factory: pytest.TempPathFactory) -> TypedPipeline:
     """Return the pipeline, with rows from the snapshot and from the stream."""
-    assert bench.cli
+    assert stack.cli
     made = TypedPipeline(tmp_path_factory.mktemp("defs"))
     made.create()
     return made

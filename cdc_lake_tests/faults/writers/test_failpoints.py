@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 
 from cdc_lake.contract.failpoints import REGISTRY, VARIABLE
 from cdc_lake.pipeline.spec.pipeline import Mode
-from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 from cdc_lake_tests.faults.writers import writer_actions
 from cdc_lake_tests.faults.writers.writer_process import Died, Failed, Writer
 from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
@@ -69,15 +69,15 @@ def kill_at(writer: Writer, name: str, work: Callable[..., object], *args: str) 
     assert died.value.code == -signal.SIGKILL
 
 
-def at(bench: Bench, name: str) -> Writer:
+def at(stack: NorthwindStack, name: str) -> Writer:
     """Start a writer that can be killed at a failpoint."""
-    return bench.writer(**({VARIABLE: f"{name}=kill"} if on_executors(name) else {}))
+    return stack.writer(**({VARIABLE: f"{name}=kill"} if on_executors(name) else {}))
 
 
 @pytest.fixture(scope="module", autouse=True)
-def from_nothing(bench: Bench) -> None:
+def from_nothing(stack: NorthwindStack) -> None:
     """Reset the pipeline, since other tests use it on this stack."""
-    with bench.writer() as writer:
+    with stack.writer() as writer:
         writer.do(writer_actions.reset)
 
 
@@ -97,36 +97,36 @@ def create_all(writer: Writer) -> None:
 
 
 @pytest.mark.parametrize("name", FIRST_KILLS)
-def test_a_first_run_is_killed_at_a_failpoint(bench: Bench, name: str, count_trials: CountTrials) -> None:
+def test_a_first_run_is_killed_at_a_failpoint(stack: NorthwindStack, name: str, count_trials: CountTrials) -> None:
     stages, place = list(writer_actions.STAGES), FIRST_KILLS.index(name)
     since = stages.index(stage(FIRST_KILLS[place - 1])) if place else 0
-    with at(bench, name) as writer:
+    with at(stack, name) as writer:
         if earlier := stages[since : stages.index(stage(name))]:
             writer.do(writer_actions.materialise_unchecked, *earlier)
         die(writer, name, stage(name))
     count_trials("kills at failpoints", 1)
 
 
-def test_the_first_run_completes_after_the_kills(bench: Bench) -> None:
-    with bench.writer() as writer:
+def test_the_first_run_completes_after_the_kills(stack: NorthwindStack) -> None:
+    with stack.writer() as writer:
         create_all(writer)
-    bench.check_raw()
-    bench.check_lake()
-    assert not bench.dead_letters()
+    stack.check_raw()
+    stack.check_lake()
+    assert not stack.dead_letters()
 
 
 @pytest.mark.parametrize(("mode", "name"), drawn(CASES, in_ci=3))
 def test_a_run_that_is_killed_at_a_failpoint_is_repaired_by_the_next(
-    bench: Bench, mode: Mode, name: str, previous: list[Writer], count_trials: CountTrials
+    stack: NorthwindStack, mode: Mode, name: str, previous: list[Writer], count_trials: CountTrials
 ) -> None:
-    changed = bench.change(CASES.index((mode, name)) + 1)
+    changed = stack.change(CASES.index((mode, name)) + 1)
     if name in BAD_RECORDS:
-        producer = Producer({"bootstrap.servers": bench.resources["kafka"].bootstrap})
-        producer.produce(bench.table.topic, BAD_RECORDS[name])
+        producer = Producer({"bootstrap.servers": stack.resources["kafka"].bootstrap})
+        producer.produce(stack.table.topic, BAD_RECORDS[name])
         assert producer.flush(30) == 0
     # In continuous mode, small batches are landed without executors.
     fresh = mode == "triggered" and on_executors(name)
-    writer = previous.pop() if previous and not fresh else at(bench, name)
+    writer = previous.pop() if previous and not fresh else at(stack, name)
     with writer:
         writer.do(writer_actions.barrier)
         if mode == "continuous":
@@ -137,35 +137,35 @@ def test_a_run_that_is_killed_at_a_failpoint_is_repaired_by_the_next(
             die(writer, name, stage(name))
     for used in previous:
         used.__exit__()
-    previous[:] = [bench.writer()]
+    previous[:] = [stack.writer()]
     if mode == "continuous":
         previous[0].do(writer_actions.run_continuously)
     else:
         previous[0].do(writer_actions.materialise_unchecked, "raw", *(["lake"] if stage(name) == "lake" else []))
-    bench.check_raw()
+    stack.check_raw()
     if mode == "continuous" or stage(name) == "lake":
-        bench.check_lake()
-    assert len(bench.dead_letters()) == (name in BAD_RECORDS)
-    bench.drop_dead_letters()
+        stack.check_lake()
+    assert len(stack.dead_letters()) == (name in BAD_RECORDS)
+    stack.drop_dead_letters()
     count_trials("kills at failpoints", 1)
     count_trials("orders changed around kills at failpoints", changed)
 
 
 @pytest.mark.parametrize("name", drawn(RESETS, in_ci=1))
-def test_a_reset_is_killed_at_a_failpoint(bench: Bench, name: str, count_trials: CountTrials) -> None:
-    with bench.writer() as writer:
+def test_a_reset_is_killed_at_a_failpoint(stack: NorthwindStack, name: str, count_trials: CountTrials) -> None:
+    with stack.writer() as writer:
         kill_at(writer, name, writer_actions.reset)
     count_trials("kills at failpoints", 1)
 
 
-def test_a_reset_completes_after_the_kills_and_all_is_created_again(bench: Bench) -> None:
-    with bench.writer() as writer:
+def test_a_reset_completes_after_the_kills_and_all_is_created_again(stack: NorthwindStack) -> None:
+    with stack.writer() as writer:
         writer.do(writer_actions.reset)
         assert writer.do(writer_actions.reset) == []
         create_all(writer)
-    bench.check_raw()
-    bench.check_lake()
-    assert not bench.dead_letters()
+    stack.check_raw()
+    stack.check_lake()
+    assert not stack.dead_letters()
 
 
 def test_every_failpoint_is_tested() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from cdc_lake.contract.failpoints import REGISTRY
-from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 from cdc_lake_tests.faults.writers import polled_actions, writer_actions
 from cdc_lake_tests.faults.writers.polled_actions import NAME
 from cdc_lake_tests.faults.writers.view_reader import ViewReader
@@ -50,13 +50,13 @@ insert into {NAME}.goods values ({FIRST_OTHER}, 'k1', null);
 class Source:
     """The table at the source."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
+    def __init__(self, stack: NorthwindStack) -> None:
+        self._stack = stack
         self.execute(TABLE)
 
     def execute(self, statement: str) -> list[tuple[Any, ...]]:
         """Run SQL, and return its rows."""
-        with self._bench.resources["postgres"].connect() as connection, connection.cursor() as cursor:
+        with self._stack.resources["postgres"].connect() as connection, connection.cursor() as cursor:
             cursor.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
@@ -83,12 +83,12 @@ def complete(writer: Writer, defs: Path) -> None:
 
 @pytest.mark.timeout(1800)
 def test_readers_see_whole_tables_while_polls_reconciliations_and_builds_are_killed(
-    bench: Bench, tmp_path: Path, count_trials: CountTrials
+    stack: NorthwindStack, tmp_path: Path, count_trials: CountTrials
 ) -> None:
     polled_actions.write_definitions(tmp_path, random.Random(f"{seed()} format").choice(("json", "parquet")))
-    source, athena = Source(bench), bench.resources["athena"]
+    source, athena = Source(stack), stack.resources["athena"]
     with ExitStack() as running:
-        writer = running.enter_context(bench.writer())
+        writer = running.enter_context(stack.writer())
         writer.do(polled_actions.materialise, tmp_path, "source")
         complete(writer, tmp_path)
         reader = running.enter_context(ViewReader(athena, VIEWS, ROWS, FIRST_OTHER))
@@ -102,7 +102,7 @@ def test_readers_see_whole_tables_while_polls_reconciliations_and_builds_are_kil
             with pytest.raises(Died) as died:
                 writer.do(action, tmp_path, *arguments)
             assert died.value.code == -signal.SIGKILL
-            writer = running.enter_context(bench.writer())
+            writer = running.enter_context(stack.writer())
             complete(writer, tmp_path)
             assert writer.do(polled_actions.verify, tmp_path) == {"files.goods": True, "goods": True}
             built = athena.query(f"SELECT id, kind, v FROM {NAME}.goods_by_kind ORDER BY id").rows

@@ -11,7 +11,7 @@ import pytest
 
 from cdc_lake.contract.failpoints import REGISTRY
 from cdc_lake.contract.source.epochs import Epochs
-from cdc_lake_tests.faults.fault_environment import FAULTS, Bench
+from cdc_lake_tests.faults.northwind_stack import FAULTS, NorthwindStack
 from cdc_lake_tests.faults.writers import writer_actions
 from cdc_lake_tests.faults.writers.writer_process import Died
 from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
@@ -22,28 +22,28 @@ REASON = "a test kills it"
 
 
 @pytest.mark.timeout(900)
-def test_a_resnapshot_killed_at_its_steps_completes(bench: Bench, count_trials: CountTrials) -> None:
-    with bench.writer() as writer:
+def test_a_resnapshot_killed_at_its_steps_completes(stack: NorthwindStack, count_trials: CountTrials) -> None:
+    with stack.writer() as writer:
         writer.do(writer_actions.reset)
         writer.do(writer_actions.materialise, *writer_actions.STAGES)
-    bench.change(1)
+    stack.change(1)
     for number, step in enumerate(STEPS, 2):
-        with bench.writer() as writer:
+        with stack.writer() as writer:
             writer.do(writer_actions.arm, f"{step}=kill")
             with pytest.raises(Died) as died:
                 writer.do(writer_actions.resnapshot, REASON)
             assert died.value.code == -signal.SIGKILL
-        bench.change(number)  # with a delete, perhaps while nothing is streaming
-    with bench.writer() as writer:
+        stack.change(number)  # with a delete, perhaps while nothing is streaming
+    with stack.writer() as writer:
         messages = writer.do(writer_actions.resnapshot, REASON)
         checks = writer.do(writer_actions.materialise, *writer_actions.STAGES)
     assert messages[-1] == "epoch 1 is complete"
-    epoch = Epochs(bench.store, writer_actions.PIPELINE).current()
+    epoch = Epochs(stack.store, writer_actions.PIPELINE).current()
     assert epoch is not None
     assert (epoch.number, epoch.reason) == (1, REASON)
     assert all(checks.values()), f"red: {[name for name, green in checks.items() if not green]}"
-    bench.check_raw()
-    found = bench.verify()
+    stack.check_raw()
+    found = stack.verify()
     assert not any(found[fault] for fault in FAULTS)
     assert found["compared"] > 0
     count_trials("processes killed at a step of a resnapshot", len(STEPS))

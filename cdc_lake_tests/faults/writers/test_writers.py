@@ -14,7 +14,7 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.table import timeline
 from cdc_lake.instance import dagster_home
 from cdc_lake.pipeline.spec.pipeline import Mode
-from cdc_lake_tests.faults.fault_environment import Bench
+from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 from cdc_lake_tests.faults.writers import writer_actions
 from cdc_lake_tests.faults.writers.writer_process import Failed, Writer
 from cdc_lake_tests.helpers.s3_fault_proxy import LoseAnswer, fault_proxy
@@ -28,44 +28,44 @@ WRITING = ("upsert.before_write", "commit.before_lease_check", "commit.after_lea
 
 
 @pytest.fixture(scope="module")
-def first(bench: Bench) -> Iterator[Writer]:
+def first(stack: NorthwindStack) -> Iterator[Writer]:
     """Return a writer that has materialised the pipeline."""
-    with bench.writer() as writer:
+    with stack.writer() as writer:
         writer.do(writer_actions.materialise_unchecked, *writer_actions.STAGES[:-1])
         yield writer
 
 
 @pytest.fixture(scope="module")
-def second(bench: Bench, first: Writer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
+def second(stack: NorthwindStack, first: Writer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
     """Return a writer with its own Dagster home."""
     assert first.pid
     home = tmp_path_factory.mktemp("dagster")
     shutil.copy(dagster_home() / "dagster.yaml", home)
-    with bench.writer(**writer_actions.elsewhere(home)) as writer:
+    with stack.writer(**writer_actions.elsewhere(home)) as writer:
         yield writer
 
 
-def landed(bench: Bench, writer: Writer, number: int) -> None:
+def landed(stack: NorthwindStack, writer: Writer, number: int) -> None:
     """Change rows at the source, and land the changes."""
-    bench.change(number)
+    stack.change(number)
     writer.do(writer_actions.barrier)
     writer.do(writer_actions.materialise_unchecked, "raw")
 
 
-def applied(bench: Bench) -> timeline.Commit:
+def applied(stack: NorthwindStack) -> timeline.Commit:
     """Return the table's newest commit."""
-    commit = timeline.last_commit(bench.store, bench.table.lake_prefix)
+    commit = timeline.last_commit(stack.store, stack.table.lake_prefix)
     assert commit is not None
     return commit
 
 
 @pytest.mark.parametrize("place", drawn(WRITING, in_ci=1))
 def test_a_writer_paused_beyond_its_lease_commits_nothing(
-    bench: Bench, first: Writer, second: Writer, place: str, count_trials: CountTrials
+    stack: NorthwindStack, first: Writer, second: Writer, place: str, count_trials: CountTrials
 ) -> None:
     """It fails because it lost its lease, and the other writer's commit stays."""
-    landed(bench, first, 40 + len(place))
-    with bench.writer() as paused:
+    landed(stack, first, 40 + len(place))
+    with stack.writer() as paused:
         paused.do(writer_actions.arm, f"{place}=pause")
         paused.begin(writer_actions.apply, LEASE_SECONDS, 0.0)
         paused.wait_stopped()
@@ -75,21 +75,21 @@ def test_a_writer_paused_beyond_its_lease_commits_nothing(
         with pytest.raises(Failed) as failed:
             paused.end()
     assert failed.value.kind == "LeaseLostError", failed.value
-    assert applied(bench).instant == done["commit"]["instant"]
-    bench.check_lake()
-    landed(bench, first, 70 + len(place))
+    assert applied(stack).instant == done["commit"]["instant"]
+    stack.check_lake()
+    landed(stack, first, 70 + len(place))
     first.do(writer_actions.apply, LEASE_SECONDS, 2 * LEASE_SECONDS)
-    bench.check_lake()
+    stack.check_lake()
     count_trials("writers paused beyond their lease", 1)
 
 
 @pytest.mark.parametrize("mode", drawn(get_args(Mode), in_ci=1))
 def test_two_dagster_homes_write_at_the_same_time(
-    bench: Bench, first: Writer, second: Writer, mode: Mode, count_trials: CountTrials
+    stack: NorthwindStack, first: Writer, second: Writer, mode: Mode, count_trials: CountTrials
 ) -> None:
     """One waits for the other, and no row is doubled; `mode` is the second writer's."""
     for number in range(size(in_ci=1, full=3)):
-        changed = bench.change(100 + number + 4 * get_args(Mode).index(mode))
+        changed = stack.change(100 + number + 4 * get_args(Mode).index(mode))
         first.do(writer_actions.barrier)
         first.begin(writer_actions.materialise_unchecked, "raw", "lake")
         if mode == "continuous":
@@ -98,15 +98,15 @@ def test_two_dagster_homes_write_at_the_same_time(
             second.begin(writer_actions.materialise_unchecked, "raw", "lake")
         for writer in (first, second):
             writer.end()
-        bench.check_raw()
-        bench.check_lake()
+        stack.check_raw()
+        stack.check_lake()
         count_trials("changes applied by two Dagster homes at the same time", changed)
 
 
-def test_a_writer_waits_for_the_lease_for_a_bounded_time(bench: Bench, first: Writer, second: Writer) -> None:
+def test_a_writer_waits_for_the_lease_for_a_bounded_time(stack: NorthwindStack, first: Writer, second: Writer) -> None:
     """The error names the writer that has the lease."""
-    landed(bench, first, 110)
-    with bench.writer() as holder:
+    landed(stack, first, 110)
+    with stack.writer() as holder:
         holder.do(writer_actions.arm, "upsert.after_lease=pause")
         # Longer than the other writer needs to start Spark.
         holder.begin(writer_actions.apply, 600.0, 0.0)
@@ -116,46 +116,46 @@ def test_a_writer_waits_for_the_lease_for_a_bounded_time(bench: Bench, first: Wr
         holder.send(signal.SIGCONT)
         assert holder.end()["commit"] is not None
     assert second.do(writer_actions.apply, LEASE_SECONDS, 10.0)["commit"] is None
-    bench.check_lake()
+    stack.check_lake()
 
 
 def test_lost_answers_to_conditional_puts_are_no_conflicts(
-    bench: Bench, first: Writer, count_trials: CountTrials
+    stack: NorthwindStack, first: Writer, count_trials: CountTrials
 ) -> None:
     """Each put succeeds, its answer is lost, and the client's retry is rejected because of the writer's own object."""
-    bench.change(120)
+    stack.change(120)
     first.do(writer_actions.barrier)
-    with fault_proxy(str(bench.resources["store"].endpoint_url)) as proxy:
+    with fault_proxy(str(stack.resources["store"].endpoint_url)) as proxy:
         proxy.rule = lambda request: LoseAnswer() if (request.method, request.number) == ("PUT", 1) else None
         report = first.do(writer_actions.land_through, proxy.endpoint)
     lost = {request.path for request, _ in proxy.injected}
     assert report["objects"] > 1
     assert len(lost) > report["objects"]  # the objects, and the manifest
     assert all(proxy.answered["PUT", path, 200] == 1 and proxy.answered["PUT", path, 412] >= 1 for path in lost)
-    bench.check_raw()
+    stack.check_raw()
     first.do(writer_actions.materialise_unchecked, "raw", "lake")
-    bench.check_lake()
+    stack.check_lake()
     count_trials("lost answers to conditional puts", len(lost))
 
 
-def test_a_recreated_topic_is_refused_until_a_reset(bench: Bench, first: Writer) -> None:
-    bound = bench.resources
-    kafka, table = bound["kafka"], bench.table
+def test_a_recreated_topic_is_refused_until_a_reset(stack: NorthwindStack, first: Writer) -> None:
+    bound = stack.resources
+    kafka, table = bound["kafka"], stack.table
     bound["connect"].delete(table.pipeline.connector, offsets=False)  # it would create the topic again
-    chain = Chain(bench.store, table.pipeline.name, table.topic)
-    manifests, commit = chain.length(), applied(bench)
+    chain = Chain(stack.store, table.pipeline.name, table.topic)
+    manifests, commit = chain.length(), applied(stack)
     kafka.delete_topic(table.topic)
     kafka.ensure_topic(table.topic, 1, {"cleanup.policy": "delete"})
     with pytest.raises(Failed, match=rf"topic {table.topic}: it was deleted and re-created .*Nothing was landed"):
         first.do(writer_actions.materialise_unchecked, "raw")
     assert chain.length() == manifests
-    assert applied(bench) == commit
+    assert applied(stack) == commit
     first.do(writer_actions.reset)
     first.do(writer_actions.materialise_unchecked, *writer_actions.STAGES[:-1])
-    bench.check_raw()
-    bench.check_lake()
+    stack.check_raw()
+    stack.check_lake()
 
 
-def test_the_writers_have_two_dagster_homes(first: Writer, second: Writer, bench: Bench) -> None:
-    assert first.do(writer_actions.dagster_folder) == str(Path(bench.cli.environment["CDC_LAKE_HOME"]) / "dagster")
+def test_the_writers_have_two_dagster_homes(first: Writer, second: Writer, stack: NorthwindStack) -> None:
+    assert first.do(writer_actions.dagster_folder) == str(Path(stack.cli.environment["CDC_LAKE_HOME"]) / "dagster")
     assert second.do(writer_actions.dagster_folder) != first.do(writer_actions.dagster_folder)

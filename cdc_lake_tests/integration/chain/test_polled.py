@@ -48,7 +48,9 @@ def test_rows_are_polled_from_the_source_to_the_catalog(new_pipeline: NewPipelin
     polled_source.await_visible(pipeline.table("goods"), source, 60)
     first = pipeline.materialise()
     assert first.failed == {}
-    assert [first.checks[f"polled_chain/topic/{name}_topic:polls_whole"] for name in ("goods", "shouted")] == [True] * 2
+    assert [first.checks[f"polled_chain/topic/{name}_topic:polls_continuous"] for name in ("goods", "shouted")] == [
+        True
+    ] * 2
     assert first.metadata["polled_chain/topic/goods_topic"]["changes"] == "poll 1: 2 records"
     pipeline.execute("update goods set v = 'c', changed = now() where id = 2")
     polled_source.await_visible(pipeline.table("goods"), source, 60)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.verify import Bench
+from benchmarks.verify import VerifyBenchmark
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake_tests.integration.verify.conftest import NewTable
 from cdc_lake_tests.pytest_hooks.long_test_sizes import size
@@ -15,10 +15,10 @@ def test_one_changed_cell_in_a_large_table_is_reported(verified_tables: NewTable
     made = verified_tables()
     engines = made.lake.engines
     spec = UpsertSpec(engines.location, "million", "million", "public.million", "million", ("id",))
-    bench = Bench(made.source.postgres, engines.spark, spec, ROWS)
-    bench.fill()
-    bench.change_one_cell()
-    found = bench.verify()
+    benchmark = VerifyBenchmark(made.source.postgres, engines.spark, spec, ROWS)
+    benchmark.fill()
+    benchmark.change_one_cell()
+    found = benchmark.verify()
     assert (found.compared, found.missing, found.extra, found.different, found.doubled) == (ROWS, 0, 0, 1, 0)
     (one,) = found.differences
     before = ROWS // 2 * 3 % 1000

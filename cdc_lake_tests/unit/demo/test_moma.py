@@ -37,15 +37,15 @@ class FakeScene:
         self.history[f"{len(self.runs):017d}"] = self.cow
 
     def lake_table(self, name: str, target: str) -> SimpleNamespace:
-        """See Scene."""
+        """See DemoPipeline."""
         return SimpleNamespace(name=name, target=target, database="moma_mor", catalog_table="ro", view="ro_current")
 
     def instant(self, _table: object) -> str:
-        """See Scene."""
+        """See DemoPipeline."""
         return max(self.history)
 
     def row(self, _table: object, row_id: int, as_of: str | None = None) -> dict[str, Any] | None:
-        """See Scene."""
+        """See DemoPipeline."""
         found = self.cow if as_of is None else self.history[as_of]
         same = found is not None and self.base_files is not None and found.items() <= self.base_files.items()
         in_base_file = self.base_files if same and self.base_files is not None else {}
@@ -53,7 +53,7 @@ class FakeScene:
         return {"artist_id": row_id, **(found or {}), "__deleted": found is None, reading.FILE_NAME: file}
 
     def compact(self, _table: object) -> None:
-        """See Scene."""
+        """See DemoPipeline."""
         self.base_files = None if self.cow is None else {**self.cow, reading.FILE_NAME: "group_0-1-2_2026.parquet"}
 
     def scalar(self, sql: str) -> object:
@@ -66,40 +66,40 @@ class FakeScene:
 
 @pytest.fixture
 def artwork(monkeypatch: pytest.MonkeyPatch) -> FakeScene:
-    """A scene with the artwork."""
-    scene = FakeScene({"artwork_id": 33000, "date": source_changes.YEAR})
+    """A demo with the artwork."""
+    demo = FakeScene({"artwork_id": 33000, "date": source_changes.YEAR})
 
     def set_year(_connection: object, year: int) -> tuple[int, bool]:
-        assert scene.source is not None
-        before, scene.source["date"] = scene.source["date"], year
+        assert demo.source is not None
+        before, demo.source["date"] = demo.source["date"], year
         return 33000, before != year
 
     monkeypatch.setattr(source_changes, "set_artwork_year", set_year)
-    return scene
+    return demo
 
 
 @pytest.fixture
 def artist(monkeypatch: pytest.MonkeyPatch) -> FakeScene:
-    """A scene with the artist."""
-    scene = FakeScene(source_changes.ARTIST)
+    """A demo with the artist."""
+    demo = FakeScene(source_changes.ARTIST)
 
     def restore(_connection: object) -> bool:
-        before, scene.source = scene.source, dict(source_changes.ARTIST)
-        return before != scene.source
+        before, demo.source = demo.source, dict(source_changes.ARTIST)
+        return before != demo.source
 
     def update(_connection: object, column: str, value: object) -> None:
-        assert scene.source is not None
-        scene.source[column] = value
+        assert demo.source is not None
+        demo.source[column] = value
 
     monkeypatch.setattr(source_changes, "restore_artist", restore)
     monkeypatch.setattr(source_changes, "update_artist", update)
-    monkeypatch.setattr(source_changes, "delete_artist", lambda _connection: setattr(scene, "source", None))
-    return scene
+    monkeypatch.setattr(source_changes, "delete_artist", lambda _connection: setattr(demo, "source", None))
+    return demo
 
 
-def run(story: Any, scene: FakeScene) -> dict[str, Any]:  # noqa: ANN401 - a fake scene
+def run(story: Any, demo: FakeScene) -> dict[str, Any]:  # noqa: ANN401 - a fake demo
     """Run an example change."""
-    found: dict[str, Any] = story(scene, scene.run_stages)
+    found: dict[str, Any] = story(demo, demo.run_stages)
     return found
 
 
@@ -158,9 +158,9 @@ def test_a_change_that_is_not_applied_is_not_ok(artist: FakeScene, ignored: int)
     assert not run(moma.change_artist, artist)["ok"]
 
 
-@pytest.mark.parametrize(("story", "scene"), [(moma.change_year, "artwork"), (moma.change_artist, "artist")])
-def test_an_example_change_can_be_run_again(story: Any, scene: str, request: pytest.FixtureRequest) -> None:  # noqa: ANN401
-    stage: FakeScene = request.getfixturevalue(scene)
+@pytest.mark.parametrize(("story", "demo"), [(moma.change_year, "artwork"), (moma.change_artist, "artist")])
+def test_an_example_change_can_be_run_again(story: Any, demo: str, request: pytest.FixtureRequest) -> None:  # noqa: ANN401
+    stage: FakeScene = request.getfixturevalue(demo)
     first = run(story, stage)
     again = run(story, stage)
     assert again["ok"]

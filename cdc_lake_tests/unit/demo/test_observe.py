@@ -129,6 +129,6 @@ ITEMS = [{"__op": "c", "order_items": "[" + ",".join(["{}"] * count) + "]"} for 
 )
 def test_an_example_change_is_ok_only_with_the_expected_records(story: Any, fake_observer: Any, ok: bool) -> None:  # noqa: ANN401
     carried: list[tuple[str, ...]] = []
-    scene = SimpleNamespace(observer=fake_observer)
-    assert story(scene, lambda *stages: carried.append(stages))["ok"] is ok
+    demo = SimpleNamespace(observer=fake_observer)
+    assert story(demo, lambda *stages: carried.append(stages))["ok"] is ok
     assert carried == [("topic", "raw", "lake", "dataset", "dashboard")]

@@ -10,10 +10,10 @@ import pytest
 
 from cdc_lake.cli.samples.demos import DemoPipeline
 from cdc_lake.demo import demos, steps, verification
+from cdc_lake.demo.demo_pipeline import AFTER_SOURCE, RunStages
 from cdc_lake.demo.demos import PipelineDemo, UserRows
 from cdc_lake.demo.graph import Materialised
 from cdc_lake.demo.journal import Journal
-from cdc_lake.demo.scene import AFTER_SOURCE, RunStages
 from cdc_lake.demo.steps import Demo
 from cdc_lake.pipeline import loading
 from cdc_lake.samples.connection import ConnectionParameters
@@ -70,7 +70,7 @@ class Fakes:
     def story(self, name: str, ok: bool = True) -> Callable[[object, RunStages], dict[str, Any]]:
         """Return an example change that records its call."""
 
-        def run_story(_scene: object, carry: RunStages) -> dict[str, Any]:
+        def run_story(_demo: object, carry: RunStages) -> dict[str, Any]:
             self.record(f"story {name}")
             carry(*AFTER_SOURCE)
             return {"order_id": 1, "ok": ok}

@@ -150,7 +150,7 @@ def test_definitions_have_no_connector_slot_or_heartbeat(polled: Polled) -> None
     assert {"shop_poll", "shop_land", "shop_reconcile"} <= jobs
     assert "shop_connect" not in jobs
     checks = {key.name for check in found.asset_checks or () for key in check.check_keys}
-    assert {"polled_column_indexed", "transactions_visible", "polls_whole", "topic_contract"} <= checks
+    assert {"polled_column_indexed", "transactions_visible", "polls_continuous", "topic_contract"} <= checks
     assert (
         not {"connector_running", "slot_healthy", "stream_whole", "replica_identity_full", "truncate_refused"} & checks
     )
@@ -174,7 +174,7 @@ def test_source_and_topic_are_materialised(polled: Polled, instance: dg.DagsterI
         "polled_column_indexed": True,
         "transactions_visible": True,
         "topic_contract": True,
-        "polls_whole": True,
+        "polls_continuous": True,
     }
     [topic] = list(result.asset_materializations_for_node("shop__topic__orders_topic"))
     assert (topic.metadata["poll"].value, topic.metadata["records"].value) == (1, 1)

@@ -19,8 +19,8 @@ from cdc_lake.pipeline.table_flow import TableFlow
 
 AFTER_SOURCE = STAGES[1:]
 
-Story = dict[str, Any]
-"""The values that an example change observed: first the changed row's id, last `ok`: whether all are as expected."""
+Observed = dict[str, Any]
+"""The values that an example change has seen: first the changed row's id, last `ok`: whether all are as expected."""
 
 
 class RunStages(Protocol):
@@ -30,7 +30,7 @@ class RunStages(Protocol):
         """Materialise the stages."""
 
 
-class Scene:
+class DemoPipeline:
     """One pipeline during its demo."""
 
     def __init__(self, flow: Flow, resources: Mapping[str, Any], store: ObjectStore) -> None:
@@ -89,5 +89,5 @@ class Scene:
         return profile.spark()
 
 
-RunStory = Callable[[Scene, RunStages], Story]
+ExampleChange = Callable[[DemoPipeline, RunStages], Observed]
 """Changes the source, runs stages, and returns the observed values. It is called again if interrupted."""

@@ -1,4 +1,4 @@
-"""The environment of the fault tests: one stack with the sample database, writers, and checks of the result."""
+"""The fault tests' stack: all components with the Northwind sample, processes that write, and checks of the result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FAULTS = ("missing", "extra", "different", "doubled")
 
 
 @dataclass(frozen=True)
-class Bench:
+class NorthwindStack:
     """A running stack with the Northwind sample; `folder` is for logs and other files of the tests."""
 
     cli: CommandLine
