@@ -22,8 +22,8 @@ if os.environ.get(FORK_RUNS):
 @dg.definitions
 def defs() -> dg.Definitions:
     """Return the definitions of all pipelines. A run's steps run in one process, to share one Spark session."""
-    flows = [load(name) for name in names()]
-    require_exclusive(flows)
+    pipelines = [load(name) for name in names()]
+    require_exclusive(pipelines)
     resources = run_resources()
     folder = Path(__file__).parent / "defs"
     # load_from_defs_folder also builds the JSON schema of every installed component type, which takes half a second in
@@ -31,14 +31,16 @@ def defs() -> dg.Definitions:
     tree = dg.ComponentTree.for_project(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # by Dagster's components; load_from_defs_folder ignores it too
-        pipelines = tree.build_defs(folder)
+        loaded = tree.build_defs(folder)
     queue_sensors = []
     if QUEUE in resources:
-        jobs = {job.name: job for job in pipelines.jobs or ()}
+        jobs = {job.name: job for job in loaded.jobs or ()}
         queue_sensors.append(
-            queue_sensor.build([(flow, Jobs(flow, pipeline_checks.build(flow))) for flow in flows], jobs)
+            queue_sensor.build(
+                [(pipeline, Jobs(pipeline, pipeline_checks.build(pipeline))) for pipeline in pipelines], jobs
+            )
         )
     own = dg.Definitions(
         sensors=queue_sensors, resources=resources, executor=dg.in_process_executor, component_tree=tree
     )
-    return dg.Definitions.merge(pipelines, own)
+    return dg.Definitions.merge(loaded, own)

@@ -14,7 +14,7 @@ from cdc_lake import jobs
 from cdc_lake.aws_settings import AwsSettings
 from cdc_lake.contract.secret_fields import HASH_SALT, REGISTRY_AUTHORIZATION, SOURCE_PASSWORD
 from cdc_lake.jobs.remote import job_call
-from cdc_lake.pipeline.flow import connector_name
+from cdc_lake.pipeline.pipeline import connector_name
 from cdc_lake.pipeline.publishing.quicksight import QuickSightDashboards
 from infra.artifacts.artifacts import jars
 from resources.athena import Athena

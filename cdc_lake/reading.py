@@ -27,7 +27,7 @@ from cdc_lake.pipeline.bucket_location import location
 from resources.spark.local import LocalSpark
 
 if TYPE_CHECKING:
-    from cdc_lake.pipeline.table_flow import TableFlow
+    from cdc_lake.pipeline.pipeline_table import PipelineTable
 
 COMMIT_TIME = "_hoodie_commit_time"
 """The column with the instant of the commit that wrote a row's newest change."""
@@ -50,7 +50,7 @@ def session() -> tuple[SparkSession, S3Location]:
     return engine.session(), location(profile.resolved()["store"])
 
 
-def table(name: str) -> TableFlow:
+def table(name: str) -> PipelineTable:
     """Return a Hudi table of any pipeline by its name in the catalog: `database.table`, or `table` if that is unique.
 
     The name may end with `_ro`, `_rt` or `_current`. Raises ContractError if no table, or more than one, has the name.
@@ -65,12 +65,12 @@ def table(name: str) -> TableFlow:
     raise ContractError(f"Cannot read lake table {name!r}: {problem}. {advice}")
 
 
-def _names(each: TableFlow) -> set[str]:
+def _names(each: PipelineTable) -> set[str]:
     plain = {each.name, each.catalog_table, *each.catalog_entries}
     return plain | {f"{each.database}.{name}" for name in plain}
 
 
-def rows(spark: SparkSession, table: TableFlow, bucket: S3Location, as_of: str | None = None) -> DataFrame:
+def rows(spark: SparkSession, table: PipelineTable, bucket: S3Location, as_of: str | None = None) -> DataFrame:
     """Return the table's rows, deleted ones included: the lake's columns, then COMMIT_TIME and FILE_NAME.
 
     `as_of` is an instant or a time (contract/table/history.py), `bucket` the lake's bucket. Raises what
@@ -86,7 +86,7 @@ def rows(spark: SparkSession, table: TableFlow, bucket: S3Location, as_of: str |
 
 
 def changes(
-    spark: SparkSession, table: TableFlow, bucket: S3Location, since: str, until: str | None = None
+    spark: SparkSession, table: PipelineTable, bucket: S3Location, since: str, until: str | None = None
 ) -> DataFrame:
     """Return the newest state of each key that a commit after `since` wrote, up to `until`; deleted rows included.
 

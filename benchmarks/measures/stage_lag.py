@@ -17,7 +17,7 @@ from typing import Any
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.table import history, instants, timeline
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def medians(times: Sequence[Times]) -> Mapping[str, float]:
 
 
 def of_changes(
-    table: TableFlow,
+    table: PipelineTable,
     resources: Mapping[str, Any],
     key: Mapping[str, object],
     committed: Sequence[float],

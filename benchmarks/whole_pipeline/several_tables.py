@@ -30,8 +30,8 @@ from benchmarks.report.results import Recorder
 from cdc_lake.demo.graph import Graph
 from cdc_lake.instance import instance
 from cdc_lake.pipeline import component, table_progress
-from cdc_lake.pipeline.flow import STAGES
 from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.pipeline import STAGES
 from cdc_lake.profile import resolved, run_resources
 
 BIN = Path(sys.executable).parent
@@ -78,9 +78,9 @@ def insert(tables: list[str], first: int, rows: int) -> None:
 def materialise(folder: Path) -> dict[str, float]:
     """Materialise all stages with their light checks; return the seconds of each step and of what is before the run."""
     started = time.monotonic()
-    flow = load(NAME, folder)
+    pipeline = load(NAME, folder)
     definitions = dg.Definitions.merge(
-        component.build(flow), dg.Definitions(resources=run_resources(), executor=dg.in_process_executor)
+        component.build(pipeline), dg.Definitions(resources=run_resources(), executor=dg.in_process_executor)
     )
     with instance() as dagster:
         graph = Graph(NAME, definitions, dagster)
@@ -102,8 +102,8 @@ def timed(folder: Path) -> tuple[float, Mapping[str, float]]:
 
 def wait_for_changes(folder: Path) -> None:
     """Wait until Kafka has everything that the source has committed."""
-    found, flow = resolved(), load(NAME, folder)
-    table_progress.barrier(flow.source_postgres(found["postgres"]), found["kafka"], found["connect"], flow, 120)
+    found, pipeline = resolved(), load(NAME, folder)
+    table_progress.barrier(pipeline.source_postgres(found["postgres"]), found["kafka"], found["connect"], pipeline, 120)
 
 
 def by_stage(steps: Mapping[str, float]) -> dict[str, float]:

@@ -126,14 +126,14 @@ def log(rate: float) -> Iterator[Workload]:
             return None if newest is None else int(str(newest))
 
         opened = continuous.systems(
-            pipeline.flow, found["postgres"], found["kafka"], found["store"], spark(), found["glue"], found["athena"],
+            pipeline.loaded, found["postgres"], found["kafka"], found["store"], spark(), found["glue"], found["athena"],
             "the benchmark",
         )  # fmt: skip
         with opened as systems:
-            thread = threading.Thread(target=continuous.run, args=(pipeline.flow, systems, lambda _: None, stop))
+            thread = threading.Thread(target=continuous.run, args=(pipeline.loaded, systems, lambda _: None, stop))
             thread.start()
             try:
-                _wait(lambda: found["glue"].get_table(pipeline.flow.catalog, "goods_current") is not None)
+                _wait(lambda: found["glue"].get_table(pipeline.loaded.catalog, "goods_current") is not None)
                 yield Workload(write, mark, visible)
             finally:
                 stop.set()

@@ -25,7 +25,7 @@ from benchmarks.measures.pipeline_stack import running_pipeline_stack
 from benchmarks.report.figures import Figure
 from benchmarks.report.results import Recorder
 from cdc_lake.contract.objects import object_names
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline
 
 NAME, TABLE = "formats", "goods"
@@ -75,7 +75,7 @@ def measure(folder: Path, rows: int, rounds: int) -> Iterator[Figure]:
     pipeline.stop()
 
 
-def _query(pipeline: ChainPipeline, table: TableFlow) -> tuple[float, tuple[object, ...]]:
+def _query(pipeline: ChainPipeline, table: PipelineTable) -> tuple[float, tuple[object, ...]]:
     """Return the median seconds of a query over all rows, and the totals that it returns."""
     found, seconds = [], []
     for _ in range(QUERIES):
@@ -85,13 +85,13 @@ def _query(pipeline: ChainPipeline, table: TableFlow) -> tuple[float, tuple[obje
     return statistics.median(seconds), found[0]
 
 
-def _stored(pipeline: ChainPipeline, table: TableFlow) -> int:
+def _stored(pipeline: ChainPipeline, table: PipelineTable) -> int:
     """Return the bytes of a Hudi table with its metadata; 0 for a Parquet target, which reads the raw objects."""
     return sum(each.size for each in pipeline.store.scan(table.lake_prefix)) if table.is_hudi else 0
 
 
 def _raw(pipeline: ChainPipeline) -> int:
-    prefix = object_names.topic_prefix(pipeline.flow.name, pipeline.table(TABLE).topic)
+    prefix = object_names.topic_prefix(pipeline.loaded.name, pipeline.table(TABLE).topic)
     return sum(each.size for each in pipeline.store.scan(prefix))
 
 

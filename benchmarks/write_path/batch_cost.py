@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measures.pipeline_table import Cost, PipelineTable, running_table
+from benchmarks.measures.benchmark_table import BenchmarkTable, Cost, running_table
 from benchmarks.report.figures import Figure
 from benchmarks.report.results import Recorder
 
@@ -37,7 +37,7 @@ def median_cost(costs: Sequence[dict[str, Cost]], step: str) -> Cost:
     )
 
 
-def measure(bench: PipelineTable, sizes: Sequence[int], rounds: int) -> dict[int, dict[str, Cost]]:
+def measure(bench: BenchmarkTable, sizes: Sequence[int], rounds: int) -> dict[int, dict[str, Cost]]:
     """Return the cost of each step after histories of these lengths."""
     measured: dict[int, dict[str, Cost]] = {}
     for size in sizes:

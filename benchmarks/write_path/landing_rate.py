@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.goals import STORE
-from benchmarks.measures.pipeline_table import PipelineTable, running_table
+from benchmarks.measures.benchmark_table import BenchmarkTable, running_table
 from benchmarks.measures.usage import Usage, measured
 from benchmarks.report.figures import Figure
 from benchmarks.report.results import Recorder
@@ -40,7 +40,7 @@ class Round:
     megabytes: float
 
 
-def measure(table: PipelineTable, records: int) -> Round:
+def measure(table: BenchmarkTable, records: int) -> Round:
     """Produce a backlog, land it, apply it, and put objects of the same number and size."""
     end = table.kafka.end_offsets(table.table.topic)[0]
     table.send(end, end + records)

@@ -15,7 +15,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measures.pipeline_table import running_table
+from benchmarks.measures.benchmark_table import running_table
 from benchmarks.report.figures import Figure
 from benchmarks.report.results import Recorder
 

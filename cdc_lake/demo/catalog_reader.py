@@ -19,7 +19,7 @@ class CatalogReader:
     @classmethod
     def of(cls, demo: DemoPipeline) -> Self:
         """Return the reader of a demo's pipeline."""
-        return cls(demo.observer.athena.metered(demo.flow.catalog), demo)
+        return cls(demo.observer.athena.metered(demo.pipeline.catalog), demo)
 
     def hudi(self, table: str) -> str:
         """Return the qualified name of a table's view in the target `lake`."""

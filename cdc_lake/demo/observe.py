@@ -15,8 +15,8 @@ from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.change_event import identity
 from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.registry_location import decode_for_display
-from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake.samples.connection import ConnectionParameters
 from resources.athena import Athena
 from resources.kafka.resource import Kafka
@@ -38,7 +38,7 @@ class Counts:
 class Observer:
     """Reads one table of a pipeline at every stage, in the lake that of each target."""
 
-    def __init__(self, table: TableFlow, resources: Mapping[str, Any], store: ObjectStore) -> None:
+    def __init__(self, table: PipelineTable, resources: Mapping[str, Any], store: ObjectStore) -> None:
         self.table = table
         self.postgres = table.pipeline.source_postgres(resources["postgres"])
         login, database = self.postgres.login(), self.postgres.database

@@ -123,7 +123,7 @@ def delete(demo: DemoPipeline, run_stages: RunStages) -> Observed:
 
 def _poll(demo: DemoPipeline, run_stages: RunStages, table: str) -> None:
     """Poll, land and apply a table once a poll sees what is committed."""
-    postgres = demo.flow.source_postgres(demo.resources["postgres"])
+    postgres = demo.pipeline.source_postgres(demo.resources["postgres"])
     polled_source.await_visible(demo.observers[table].table, postgres, _BOUND_SECONDS)
     run_stages(*_TO_LAKE, table=table, light=True)
 

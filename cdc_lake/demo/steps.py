@@ -14,8 +14,8 @@ from cdc_lake.demo.demos import PipelineDemo, UserRows
 from cdc_lake.demo.graph import Graph
 from cdc_lake.demo.journal import Journal
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.flow import STAGES, Flow
 from cdc_lake.pipeline.operations.reset import reset
+from cdc_lake.pipeline.pipeline import STAGES, Pipeline
 
 
 class Show(Protocol):
@@ -33,7 +33,7 @@ class Demo:
 
     def __init__(
         self,
-        flow: Flow,
+        pipeline: Pipeline,
         resources: Mapping[str, Any],
         graph: Callable[[], Graph],
         journal: Journal,
@@ -41,11 +41,11 @@ class Demo:
         given: UserRows,
         sample: PipelineDemo,
     ) -> None:
-        self._flow, self._resources, self._make_graph = flow, resources, graph
+        self._pipeline, self._resources, self._make_graph = pipeline, resources, graph
         self._journal, self._show, self._given = journal, show, given
         self._sample = sample
         self._store = location(resources["store"]).store()
-        self._pipeline = DemoPipeline(flow, resources, self._store)
+        self._demo = DemoPipeline(pipeline, resources, self._store)
         self._graph: Graph | None = None
 
     def run(self) -> dict[str, Any]:
@@ -65,8 +65,8 @@ class Demo:
         verified = self._step("verify", "comparing source and lake", self._verify) if self._sample.verify else {}
         failed = {name: why for name, why in checks.items() if why is not None}
         dashboards = [
-            self._resources["dashboards"].address(self._flow.name, PurePath(file).stem)
-            for file in self._flow.spec.dashboards
+            self._resources["dashboards"].address(self._pipeline.name, PurePath(file).stem)
+            for file in self._pipeline.spec.dashboards
         ]
         return {
             **counts,
@@ -85,11 +85,11 @@ class Demo:
 
     def _reset(self) -> list[str]:
         resources = self._resources
-        self._sample.prepare(self._pipeline.observer.login)  # the reset drops the slot in this database
+        self._sample.prepare(self._demo.observer.login)  # the reset drops the slot in this database
         removed = list(
             reset(
-                self._flow,
-                self._flow.source_postgres(resources["postgres"]),
+                self._pipeline,
+                self._pipeline.source_postgres(resources["postgres"]),
                 resources["kafka"],
                 resources["connect"],
                 resources["glue"],
@@ -98,13 +98,13 @@ class Demo:
                 resources["dashboards"],
             )
         )
-        self._sample.unload(self._pipeline.observer.login)
+        self._sample.unload(self._demo.observer.login)
         return removed
 
     def _load(self) -> dict[str, int]:
         # An earlier attempt may have committed before it was interrupted.
-        self._sample.unload(self._pipeline.observer.login)
-        return dict(self._sample.load(self._pipeline.observer.login, self._given))
+        self._sample.unload(self._demo.observer.login)
+        return dict(self._sample.load(self._demo.observer.login, self._given))
 
     def _materialise(self, *stages: str, table: str | None = None, light: bool = False) -> dict[str, str | None]:
         """Materialise the stages; return why each check failed, None if it passed."""
@@ -115,10 +115,10 @@ class Demo:
 
     def _counts(self) -> dict[str, Any]:
         """Return the counts of each table and dataset, and the sums over all tables with the first dataset's count."""
-        found = {name: observer.counts() for name, observer in self._pipeline.observers.items()}
+        found = {name: observer.counts() for name, observer in self._demo.observers.items()}
         datasets = {
-            name: self._pipeline.observer.count_rows(self._flow.catalog, name)
-            for name in (dataset.name for dataset in self._flow.spec.datasets)
+            name: self._demo.observer.count_rows(self._pipeline.catalog, name)
+            for name in (dataset.name for dataset in self._pipeline.spec.datasets)
         }
         stages = _sums([counts.stages for counts in found.values()])
         return {
@@ -136,11 +136,11 @@ class Demo:
         def run_stages(*stages: str, table: str | None = None, light: bool = False) -> None:
             _keep(checks, self._materialise(*stages, table=table, light=light))
 
-        seen = story(self._pipeline, run_stages)
+        seen = story(self._demo, run_stages)
         return {"seen": seen, "checks": checks}
 
     def _verify(self) -> dict[str, dict[str, Any]]:
-        return verification.compare(self._flow, self._resources, profile.spark())
+        return verification.compare(self._pipeline, self._resources, profile.spark())
 
 
 def _sums(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:

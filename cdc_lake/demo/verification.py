@@ -6,26 +6,30 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cdc_lake.jobs.verify import VerifyReport
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import verification
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.spark.job_interface import SparkJobs
 
 
 def verify(
-    flow: Flow, tables: Sequence[TableFlow], resources: Mapping[str, Any], spark: SparkJobs
-) -> list[tuple[TableFlow, VerifyReport]]:
+    pipeline: Pipeline, tables: Sequence[PipelineTable], resources: Mapping[str, Any], spark: SparkJobs
+) -> list[tuple[PipelineTable, VerifyReport]]:
     """Land and apply everything, then compare lake tables with the source."""
     systems = verification.Systems(
-        flow.source_postgres(resources["postgres"]), resources["kafka"], resources["connect"], resources["store"], spark
+        pipeline.source_postgres(resources["postgres"]),
+        resources["kafka"],
+        resources["connect"],
+        resources["store"],
+        spark,
     )
     seconds = resources["deployment"].stream_seconds
-    return list(verification.verify_tables(flow, tables, systems, seconds=seconds, apply=True))
+    return list(verification.verify_tables(pipeline, tables, systems, seconds=seconds, apply=True))
 
 
-def compare(flow: Flow, resources: Mapping[str, Any], spark: SparkJobs) -> dict[str, dict[str, Any]]:
+def compare(pipeline: Pipeline, resources: Mapping[str, Any], spark: SparkJobs) -> dict[str, dict[str, Any]]:
     """Run verify(), and return for each lake table whether it equals the source, and its numbers of rows."""
     return {
         table.lake_table: {"clean": report.clean, "compared": report.compared, "source_rows": report.source_rows}
-        for table, report in verify(flow, flow.lake_tables, resources, spark)
+        for table, report in verify(pipeline, pipeline.lake_tables, resources, spark)
     }

@@ -33,8 +33,8 @@ from cdc_lake.pipeline.automation.sensors.sensor_intervals import SensorInterval
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.upstream_checks import upstream_of
 from cdc_lake.pipeline.continuous import run as continuous
-from cdc_lake.pipeline.flow import Flow
-from cdc_lake.pipeline.loading import build_flow
+from cdc_lake.pipeline.loading import build_pipeline
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.scaffold import PipelineScaffolder
 from cdc_lake.pipeline.spec.pipeline import PipelineSpec
 
@@ -70,43 +70,43 @@ class CdcPipeline(dg.Component):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """Return the pipeline's definitions; the code location binds the resources."""
-        return build(build_flow(self.spec, Path(context.path)), sensor_intervals.for_profile())
+        return build(build_pipeline(self.spec, Path(context.path)), sensor_intervals.for_profile())
 
 
-def build(flow: Flow, intervals: SensorIntervals = SensorIntervals()) -> dg.Definitions:  # noqa: B008 - it is frozen
+def build(pipeline: Pipeline, intervals: SensorIntervals = SensorIntervals()) -> dg.Definitions:  # noqa: B008 - it is frozen
     """Return the definitions of one pipeline."""
-    checks = pipeline_checks.build(flow)
-    jobs = Jobs(flow, checks)
+    checks = pipeline_checks.build(pipeline)
+    jobs = Jobs(pipeline, checks)
     required = tiers.correctness(checks)
     datasets, dashboards = upstream_of("dataset", required), upstream_of("dashboard", required)
-    capture = (polled.source, polled.topic) if flow.polled else (source, topic)
-    assets = [stage.build(table) for table in flow.tables for stage in (*capture, raw)]
-    assets += [lake.build(table) for table in flow.lake_tables]
-    assets += table_services.build(flow)
-    assets += [dataset.build(flow, each, datasets) for each in flow.spec.datasets]
-    assets += [dashboard.build(flow, file, dashboards) for file in flow.spec.dashboards]
+    capture = (polled.source, polled.topic) if pipeline.polled else (source, topic)
+    assets = [stage.build(table) for table in pipeline.tables for stage in (*capture, raw)]
+    assets += [lake.build(table) for table in pipeline.lake_tables]
+    assets += table_services.build(pipeline)
+    assets += [dataset.build(pipeline, each, datasets) for each in pipeline.spec.datasets]
+    assets += [dashboard.build(pipeline, file, dashboards) for file in pipeline.spec.dashboards]
     refresh = []
     if jobs.refresh.assets:
         # In continuous mode there is a commit every few seconds, so datasets are refreshed at most once per report.
-        pause = intervals.listing_seconds if flow.spec.mode == "triggered" else continuous.REPORT_SECONDS
-        refresh = [dataset_refresh.build(flow, jobs, datasets, dashboards, int(pause))]
-    continuous_jobs = continuous_job.jobs(flow)
-    landing_sensors = [continuous_job.sensor(flow, job) for job in continuous_jobs] or [
-        land_sensor.build(flow, jobs, intervals.listing_seconds),
-        apply_sensor.build(flow, jobs, intervals.listing_seconds),
+        pause = intervals.listing_seconds if pipeline.spec.mode == "triggered" else continuous.REPORT_SECONDS
+        refresh = [dataset_refresh.build(pipeline, jobs, datasets, dashboards, int(pause))]
+    continuous_jobs = continuous_job.jobs(pipeline)
+    landing_sensors = [continuous_job.sensor(pipeline, job) for job in continuous_jobs] or [
+        land_sensor.build(pipeline, jobs, intervals.listing_seconds),
+        apply_sensor.build(pipeline, jobs, intervals.listing_seconds),
     ]
     return dg.Definitions(
         assets=assets,
         asset_checks=checks,
         sensors=[
-            poll_sensor.build(flow, jobs)
-            if flow.polled
-            else connector_sensor.build(flow, jobs, intervals.connector_seconds),
+            poll_sensor.build(pipeline, jobs)
+            if pipeline.polled
+            else connector_sensor.build(pipeline, jobs, intervals.connector_seconds),
             *landing_sensors,
-            health_sensor.build(flow),
+            health_sensor.build(pipeline),
             *refresh,
-            *check_sensors.build(flow, jobs),
+            *check_sensors.build(pipeline, jobs),
         ],
-        jobs=[*jobs.definitions.values(), *continuous_jobs, *maintenance_schedules.jobs(flow)],
-        schedules=maintenance_schedules.schedules(flow),
+        jobs=[*jobs.definitions.values(), *continuous_jobs, *maintenance_schedules.jobs(pipeline)],
+        schedules=maintenance_schedules.schedules(pipeline),
     )

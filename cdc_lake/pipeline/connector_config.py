@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cdc_lake.pipeline.connector_transforms import require_nulls_kept, with_transforms
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health.omitted_columns import omitted_columns
 from cdc_lake.pipeline.source_health.transformed_columns import require_transformable
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.config_template import column_pattern, render, table_pattern
 from resources.deployment import Deployment
 
@@ -18,38 +18,38 @@ PARTIAL_CONFIGS = ("columns", "converters", "snapshots", "transforms")
 _TABLES = "table.include.list"
 
 
-def connector_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment) -> dict[str, str]:
+def connector_config(pipeline: Pipeline, postgres: SourcePostgres, deployment: Deployment) -> dict[str, str]:
     """Return a pipeline's source connector configuration, including omitted columns and transforms.
 
     `connectors/columns/` and `connectors/transforms/` contain the settings for these. Raises TableMissing,
     require_nulls_kept()'s ContractError, and what omitted_columns(), require_transformable() and with_transforms()
     raise.
     """
-    source = flow.spec.source
+    source = pipeline.spec.source
     columns = postgres.columns_by_table(source.schema_, source.tables)
     excluded = []
-    for table in flow.tables:
+    for table in pipeline.tables:
         omitted = omitted_columns(table, postgres, columns[table.name])
         require_transformable(table, columns[table.name], omitted)
         names = {column.name for column in omitted}
         if deployment.profile == "aws":
             require_nulls_kept(table, [column for column in columns[table.name] if column.name not in names])
         excluded += [(source.schema_, table.name, column.name) for column in omitted]
-    config = with_transforms(flow, postgres, base_config(flow, postgres, deployment), CONNECTORS)
+    config = with_transforms(pipeline, postgres, base_config(pipeline, postgres, deployment), CONNECTORS)
     if not excluded:
         return config
     return config | render(CONNECTORS / "columns" / "excluded.json", {"columns": column_pattern(excluded)})
 
 
-def base_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment) -> dict[str, str]:
+def base_config(pipeline: Pipeline, postgres: SourcePostgres, deployment: Deployment) -> dict[str, str]:
     """Return the configuration without omitted columns and transforms; the source's tables need not exist.
 
     It is enough for a connector that is not started. It is `connectors/debezium-postgres.json` with the pipeline's
     values. A file of the same name in `connectors/<pipeline>/` replaces it. For Avro, `connectors/converters/` has the
     settings of the converters.
     """
-    own = CONNECTORS / flow.name / "debezium-postgres.json"
-    source, stream = flow.spec.source, flow.spec.stream
+    own = CONNECTORS / pipeline.name / "debezium-postgres.json"
+    source, stream = pipeline.spec.source, pipeline.spec.stream
     registry = {}
     if stream.registry is not None:
         registry = {
@@ -64,14 +64,14 @@ def base_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment) ->
             "user": postgres.capture_role or postgres.login().user,
             "password": deployment.password_reference,
             "database": source.database,
-            "slot": flow.slot,
+            "slot": pipeline.slot,
             "publication": source.publication,
-            "prefix": flow.spec.stream.prefix,
+            "prefix": pipeline.spec.stream.prefix,
             # The heartbeat table first, so that a snapshot's heartbeat arrives before its other rows.
             "tables": table_pattern((source.schema_, name) for name in [HEARTBEAT_TABLE, *source.tables]),
             "schema": source.schema_,
-            "partitions": str(flow.spec.stream.partitions),
-            "retention_ms": str(flow.retention_ms),
+            "partitions": str(pipeline.spec.stream.partitions),
+            "retention_ms": str(pipeline.retention_ms),
             "exactly_once": deployment.exactly_once,
             "record_bytes": str(deployment.record_bytes),
             **registry,
@@ -80,21 +80,21 @@ def base_config(flow: Flow, postgres: SourcePostgres, deployment: Deployment) ->
     )
 
 
-def with_incremental_snapshots(flow: Flow, config: Mapping[str, str]) -> dict[str, str]:
+def with_incremental_snapshots(pipeline: Pipeline, config: Mapping[str, str]) -> dict[str, str]:
     """Return a configuration with `connectors/snapshots/incremental.json`; settings of the pipeline's own file win.
 
     Only a connector whose first snapshot is complete may have these settings: the notification that a snapshot starts
     has an empty offset, and a connector that is killed right after it would treat the snapshot as complete.
     """
     values = {
-        "schema": flow.spec.source.schema_,
-        "signal_table": flow.signal_table,
-        "notification_topic": flow.notification_topic,
+        "schema": pipeline.spec.source.schema_,
+        "signal_table": pipeline.signal_table,
+        "notification_topic": pipeline.notification_topic,
     }
     return render(CONNECTORS / "snapshots" / "incremental.json", values) | dict(config)
 
 
-def captures(config: Mapping[str, str], table: TableFlow) -> bool:
+def captures(config: Mapping[str, str], table: PipelineTable) -> bool:
     """Return whether a connector with this configuration captures the table."""
     listed = config.get(_TABLES)
     return listed is None or table_pattern([(table.pipeline.spec.source.schema_, table.name)]) in listed.split(",")

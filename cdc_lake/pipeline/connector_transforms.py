@@ -12,14 +12,14 @@ from pathlib import Path
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.schema.transforms import Masking
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.connect.config_template import column_pattern, render
 from resources.postgres.table_columns import ColumnInfo
 
 
 def with_transforms(
-    flow: Flow, postgres: SourcePostgres, config: Mapping[str, str], connectors: Path
+    pipeline: Pipeline, postgres: SourcePostgres, config: Mapping[str, str], connectors: Path
 ) -> dict[str, str]:
     """Return the configuration with the settings of the pipeline's transforms, from files in `connectors`.
 
@@ -27,14 +27,14 @@ def with_transforms(
     """
     settings = dict(config)
     names: list[str] = []
-    for masking, columns in _columns_by_masking(flow).items():
+    for masking, columns in _columns_by_masking(pipeline).items():
         values = {"columns": column_pattern(columns)}
         if masking.algorithm is None:
             settings |= render(connectors / "columns" / "masked.json", values | {"asterisks": str(masking.asterisks)})
         else:
             values |= {"algorithm": masking.algorithm, "salt": postgres.salt()}
             settings |= render(connectors / "columns" / "hashed.json", values)
-    for file, values in _record_transforms(flow):
+    for file, values in _record_transforms(pipeline):
         names.append(f"table{len(names)}")
         settings |= render(connectors / "transforms" / file, values | {"name": names[-1]})
     for setting in ("transforms", "predicates") if names else ():
@@ -42,7 +42,7 @@ def with_transforms(
     return settings
 
 
-def require_nulls_kept(table: TableFlow, columns: list[ColumnInfo]) -> None:
+def require_nulls_kept(table: PipelineTable, columns: list[ColumnInfo]) -> None:
     """Raise ContractError for a column in which Kafka Connect before version 4 would write the default instead of NULL.
 
     Cast, InsertField and ReplaceField of Kafka Connect 3.7, the newest version of MSK Connect, copy all fields of a
@@ -57,18 +57,18 @@ def require_nulls_kept(table: TableFlow, columns: list[ColumnInfo]) -> None:
         )
 
 
-def _columns_by_masking(flow: Flow) -> dict[Masking, list[tuple[str, str, str]]]:
+def _columns_by_masking(pipeline: Pipeline) -> dict[Masking, list[tuple[str, str, str]]]:
     found: dict[Masking, list[tuple[str, str, str]]] = {}
-    for table in flow.tables:
+    for table in pipeline.tables:
         for name, masking in table.source_transforms.masked.items():
-            found.setdefault(masking, []).append((flow.spec.source.schema_, table.name, name))
+            found.setdefault(masking, []).append((pipeline.spec.source.schema_, table.name, name))
     return found
 
 
-def _record_transforms(flow: Flow) -> Iterator[tuple[str, dict[str, str]]]:
+def _record_transforms(pipeline: Pipeline) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield a file and its values for each transform: Connect applies them in this order."""
-    inserted: dict[tuple[str, str], list[TableFlow]] = {}
-    for table in flow.tables:
+    inserted: dict[tuple[str, str], list[PipelineTable]] = {}
+    for table in pipeline.tables:
         transforms, topics = table.source_transforms, {"topics": _topics([table])}
         if transforms.cast:
             yield "cast.json", {"spec": _pairs(transforms.cast), **topics}
@@ -89,6 +89,6 @@ def _pairs(mapping: Mapping[str, str]) -> str:
     return ",".join(f"{name}:{value}" for name, value in mapping.items())
 
 
-def _topics(tables: list[TableFlow]) -> str:
+def _topics(tables: list[PipelineTable]) -> str:
     """Return a regular expression for the tables' topics: the transforms do not apply to heartbeats."""
     return "|".join(re.escape(table.topic) for table in tables)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import registration, timeline
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 
 
-def newest(store: ObjectStore, table: TableFlow) -> timeline.Commit | None:
+def newest(store: ObjectStore, table: PipelineTable) -> timeline.Commit | None:
     """Return the newest commit with a checkpoint; None before the first one. Raises as timeline.last_commit() does."""
     if table.is_hudi:
         return timeline.last_commit(store, table.lake_prefix)

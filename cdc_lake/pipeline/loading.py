@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.avro_pipelines import DEFS, DEFS_FILE
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.spec.pipeline import Mode, PipelineSpec
 from cdc_lake.yaml_model import error_lines
 
@@ -24,7 +24,7 @@ def names(defs: Path = DEFS) -> list[str]:
     return sorted(path.parent.name for path in defs.glob(f"*/{DEFS_FILE}"))
 
 
-def load(name: str, defs: Path = DEFS) -> Flow:
+def load(name: str, defs: Path = DEFS) -> Pipeline:
     """Load one pipeline. Raises ContractError if no pipeline has this name, or if its YAML is not valid."""
     path = defs / name / DEFS_FILE
     if name not in names(defs):
@@ -41,10 +41,10 @@ def load(name: str, defs: Path = DEFS) -> Flow:
         spec = PipelineSpec.model_validate(content["attributes"])
     except ValidationError as error:
         raise ContractError(f"{path} is not valid: {'; '.join(error_lines(error))}") from error
-    return build_flow(spec, path.parent)
+    return build_pipeline(spec, path.parent)
 
 
-def build_flow(spec: PipelineSpec, folder: Path) -> Flow:
+def build_pipeline(spec: PipelineSpec, folder: Path) -> Pipeline:
     """Return the pipeline that a spec and its folder define.
 
     Raises ContractError if spec and folder have different names, because commands find a pipeline by its folder, and if
@@ -60,4 +60,4 @@ def build_flow(spec: PipelineSpec, folder: Path) -> Flow:
             f"Cannot load pipelines: {MODE_VARIABLE} is {mode!r}. Set it to {' or '.join(get_args(Mode))}."
         )
     overridden = mode and spec.source.kind == "log"
-    return Flow(spec.model_copy(update={"mode": mode}) if overridden else spec, folder)
+    return Pipeline(spec.model_copy(update={"mode": mode}) if overridden else spec, folder)

@@ -5,24 +5,24 @@ import logging
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.source.avro_records import UndecodableError
 from cdc_lake.contract.source.schema_registry import RegistryLocation, readable
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from resources.kafka.registry import Registry
 from resources.kafka.resource import Kafka
 
 log = logging.getLogger(__name__)
 
 
-def registry_location(kafka: Kafka, flow: Flow) -> RegistryLocation | None:
+def registry_location(kafka: Kafka, pipeline: Pipeline) -> RegistryLocation | None:
     """Return the registry of a pipeline's schemas; None for a pipeline in JSON.
 
     Raises ContractError if the pipeline is in Avro and the deployment has no registry.
     """
-    if flow.spec.stream.format == "json":
+    if pipeline.spec.stream.format == "json":
         return None
     if kafka.registry is None:
         raise ContractError(
-            f"Cannot read the Avro topics of pipeline {flow.name}: the deployment has no schema registry. In the local "
-            "profile run `cdc-lake setup`, then `cdc-lake up`; on AWS set CDC_LAKE_REGISTRY_URL."
+            f"Cannot read the Avro topics of pipeline {pipeline.name}: the deployment has no schema registry. In the "
+            "local profile run `cdc-lake setup`, then `cdc-lake up`; on AWS set CDC_LAKE_REGISTRY_URL."
         )
     return _location(kafka.registry)
 

@@ -25,12 +25,12 @@ from cdc_lake.contract.table.lease import Claim
 from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.jobs.landing.pending_offsets import recreated_error
 from cdc_lake.pipeline import lake_commit
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.short_digest import short_digest
 from cdc_lake.pipeline.source_health import stored_offset, stream_continuity, topic_state
 from cdc_lake.pipeline.source_health.topic_state import TopicState
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
 from resources.postgres.lsn import to_text
@@ -53,7 +53,7 @@ class LandingInput:
         return offsets_behind(self.head, self.state)
 
 
-def landing_input(table: TableFlow, kafka: Kafka, location: S3Location, claim: Claim | None = None) -> LandingInput:
+def landing_input(table: PipelineTable, kafka: Kafka, location: S3Location, claim: Claim | None = None) -> LandingInput:
     """Return the input of a landing run; reads the end of a topic's chain, and then the end of the topic.
 
     In this order, records that another run lands in between are not reported as lost, and no record of a topic that a
@@ -99,7 +99,7 @@ def barrier(
     postgres: SourcePostgres,
     kafka: Kafka,
     connect: Connectors,
-    flow: Flow,
+    pipeline: Pipeline,
     seconds: float,
     *,
     since: Start | None = None,
@@ -114,21 +114,21 @@ def barrier(
     heartbeat's offset: until then another partition may lack earlier changes. Calls `running` and reads Connect's
     offset every `poll_seconds`. Raises ContractError after `seconds`, and what `running` raises.
     """
-    schema = flow.spec.source.schema_
+    schema = pipeline.spec.source.schema_
     lsn = postgres.write_heartbeat(schema)
     written_at = polled_at = time.monotonic()
-    acknowledged = stored_offset.acknowledged_lsn(flow, connect)
+    acknowledged = stored_offset.acknowledged_lsn(pipeline, connect)
 
     def newest_heartbeat() -> Watermark | None:
         nonlocal written_at, polled_at, acknowledged
         if time.monotonic() - polled_at >= poll_seconds:
             running()
-            acknowledged = stored_offset.acknowledged_lsn(flow, connect)
+            acknowledged = stored_offset.acknowledged_lsn(pipeline, connect)
             polled_at = time.monotonic()
         if time.monotonic() - written_at >= _HEARTBEAT_SECONDS:
             postgres.write_heartbeat(schema)
             written_at = time.monotonic()
-        return topic_state.newest_heartbeat(kafka, flow, since, acknowledged)
+        return topic_state.newest_heartbeat(kafka, pipeline, since, acknowledged)
 
     waited = Retrying(
         retry=retry_if_result(lambda found: found is None or found.lsn < lsn),
@@ -138,14 +138,15 @@ def barrier(
     try:
         found = waited(newest_heartbeat)
     except RetryError as error:
-        seen = topic_state.newest_heartbeat(kafka, flow, since)
+        seen = topic_state.newest_heartbeat(kafka, pipeline, since)
         newest = "none" if seen is None else to_text(seen.lsn)
         if acknowledged is not None:
             newest += f"; Connect has stored the offset of LSN {to_text(acknowledged)}"
         raise ContractError(
-            f"Cannot confirm that Kafka has all changes up to LSN {to_text(lsn)}: connector {flow.connector} did not "
-            f"write the heartbeat at that LSN to {flow.heartbeat_topic} within {seconds:.0f} s (the newest one there: "
-            f"{newest}). Read `cdc-lake logs connect` and the connector's status, then materialise the topic again."
+            f"Cannot confirm that Kafka has all changes up to LSN {to_text(lsn)}: connector {pipeline.connector} did "
+            f"not write the heartbeat at that LSN to {pipeline.heartbeat_topic} within {seconds:.0f} s (the newest one "
+            f"there: {newest}). Read `cdc-lake logs connect` and the connector's status, then materialise the topic "
+            "again."
         ) from error
     if found is None:
         raise AssertionError("the wait ends with a heartbeat or an error")
@@ -156,7 +157,7 @@ def barrier_while_running(
     postgres: SourcePostgres,
     kafka: Kafka,
     connect: Connectors,
-    flow: Flow,
+    pipeline: Pipeline,
     seconds: float,
     poll_seconds: float,
     since: Start | None = None,
@@ -166,10 +167,10 @@ def barrier_while_running(
         postgres,
         kafka,
         connect,
-        flow,
+        pipeline,
         seconds,
         since=since,
-        running=lambda: connect.wait_running(flow.connector),
+        running=lambda: connect.wait_running(pipeline.connector),
         poll_seconds=poll_seconds,
     )
 
@@ -186,13 +187,13 @@ def offsets_behind(head: Manifest | None, state: TopicState) -> int:
     return min(missing) if min(missing, default=0) < 0 else sum(missing)
 
 
-def raw_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
+def raw_watermark(store: ObjectStore, table: PipelineTable, state: TopicState) -> Watermark | None:
     """Return the watermark of the landed records: the topic's own watermark if all its records are landed."""
     return _landed_watermark(store, table, Chain(store, table.pipeline.name, table.topic).head(), state)
 
 
 def _landed_watermark(
-    store: ObjectStore, table: TableFlow, head: Manifest | None, state: TopicState
+    store: ObjectStore, table: PipelineTable, head: Manifest | None, state: TopicState
 ) -> Watermark | None:
     before = None if head is None else head.watermark
     if head is not None and head.topic_id != state.topic_id:
@@ -206,18 +207,18 @@ def _landed_watermark(
     return state.end_watermark(table.pipeline, epoch) or before
 
 
-def streamed_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
+def streamed_watermark(store: ObjectStore, table: PipelineTable, state: TopicState) -> Watermark | None:
     """Return the watermark of the records in Kafka."""
     return state.streamed_watermark(table.pipeline, Epochs(store, table.pipeline.name).current())
 
 
-def lake_watermark(store: ObjectStore, table: TableFlow, state: TopicState) -> Watermark | None:
+def lake_watermark(store: ObjectStore, table: PipelineTable, state: TopicState) -> Watermark | None:
     """Return the watermark of the applied records: raw's watermark if all landed records are applied."""
     return applied_watermark(store, table, state, lake_commit.newest(store, table))
 
 
 def applied_watermark(
-    store: ObjectStore, table: TableFlow, state: TopicState, commit: timeline.Commit | None
+    store: ObjectStore, table: PipelineTable, state: TopicState, commit: timeline.Commit | None
 ) -> Watermark | None:
     """Return lake_watermark() for a table whose newest commit is `commit`."""
     applied = None if commit is None else commit.checkpoint
@@ -227,9 +228,9 @@ def applied_watermark(
     return None if applied is None else applied.watermark
 
 
-def lake_commits(store: ObjectStore, flow: Flow) -> dict[str, str]:
+def lake_commits(store: ObjectStore, pipeline: Pipeline) -> dict[str, str]:
     """Return the instant of the newest commit of each table in the first target, by table name, if it has a commit."""
-    commits = ((table.name, lake_commit.newest(store, table)) for table in flow.tables)
+    commits = ((table.name, lake_commit.newest(store, table)) for table in pipeline.tables)
     return {name: commit.instant for name, commit in commits if commit is not None}
 
 
@@ -238,6 +239,6 @@ def commits_digest(commits: Mapping[str, str]) -> str:
     return short_digest(json.dumps(commits, sort_keys=True))
 
 
-def manifests(store: ObjectStore, table: TableFlow) -> Iterator[Manifest]:
+def manifests(store: ObjectStore, table: PipelineTable) -> Iterator[Manifest]:
     """Yield all manifests of the table's chain, each checked against the previous one."""
     return Chain(store, table.pipeline.name, table.topic).since(0)

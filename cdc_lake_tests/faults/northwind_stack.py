@@ -19,7 +19,7 @@ from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.profile import resolved
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake_tests.faults.writers.writer_actions import PIPELINE
@@ -39,7 +39,7 @@ class NorthwindStack:
     folder: Path
 
     @property
-    def table(self) -> TableFlow:
+    def table(self) -> PipelineTable:
         """Return the pipeline's only table."""
         return load(PIPELINE).tables[0]
 

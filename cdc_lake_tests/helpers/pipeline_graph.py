@@ -9,13 +9,15 @@ import dagster as dg
 
 from cdc_lake.demo.graph import Graph
 from cdc_lake.pipeline import component
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.profile import run_resources
 
 
-def graph(flow: Flow, checked: Collection[str] = ("topic",), resources: Mapping[str, Any] | None = None) -> Graph:
+def graph(
+    pipeline: Pipeline, checked: Collection[str] = ("topic",), resources: Mapping[str, Any] | None = None
+) -> Graph:
     """Return the graph, with the checks of the stages `checked`; `resources` replace those of the profile."""
-    parts = component.build(flow)
+    parts = component.build(pipeline)
     definitions = dg.Definitions(
         assets=parts.assets,
         asset_checks=[
@@ -24,8 +26,8 @@ def graph(flow: Flow, checked: Collection[str] = ("topic",), resources: Mapping[
             if all(key.asset_key.path[1] in checked for key in check.check_keys)
         ],
         # The pipeline's own jobs select checks that are left out here.
-        jobs=[dg.define_asset_job(flow.name, selection="*")],
+        jobs=[dg.define_asset_job(pipeline.name, selection="*")],
         resources={**run_resources(), **(resources or {})},
         executor=dg.in_process_executor,
     )
-    return Graph(flow.name, definitions, dg.DagsterInstance.ephemeral())
+    return Graph(pipeline.name, definitions, dg.DagsterInstance.ephemeral())

@@ -28,7 +28,7 @@ from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.table import timeline
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.athena import Athena
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
@@ -57,7 +57,7 @@ class Comparison:
 
 
 def compare(
-    table: TableFlow,
+    table: PipelineTable,
     postgres: Postgres,
     kafka: Kafka,
     connect: Connectors,
@@ -91,7 +91,7 @@ def compare(
     )
 
 
-def _source_rows(table: TableFlow, columns: Sequence[captured_schema.Column], postgres: Postgres) -> dict[Key, Row]:
+def _source_rows(table: PipelineTable, columns: Sequence[captured_schema.Column], postgres: Postgres) -> dict[Key, Row]:
     names = [
         pg.SQL("{}::text" if column.lake_type == "string" else "{}").format(pg.Identifier(column.name))
         for column in columns
@@ -102,14 +102,14 @@ def _source_rows(table: TableFlow, columns: Sequence[captured_schema.Column], po
         return _by_key(table, columns, cursor.fetchall())
 
 
-def _lake_rows(table: TableFlow, columns: Sequence[captured_schema.Column], athena: Athena) -> dict[Key, Row]:
+def _lake_rows(table: PipelineTable, columns: Sequence[captured_schema.Column], athena: Athena) -> dict[Key, Row]:
     names = ", ".join(f'"{column.name.lower()}"' for column in columns)
     found = athena.query(f'SELECT {names} FROM "{table.database}"."{table.view}"')
     return _by_key(table, columns, found.rows)
 
 
 def _changed_since(
-    table: TableFlow, columns: Sequence[captured_schema.Column], kafka: Kafka, store: ObjectStore, manifest: int
+    table: PipelineTable, columns: Sequence[captured_schema.Column], kafka: Kafka, store: ObjectStore, manifest: int
 ) -> set[Key]:
     """Return the keys with records after the manifest that the lake applied last."""
     applied = Chain(store, table.pipeline.name, table.topic).read(manifest).next_offsets() if manifest else {}
@@ -126,7 +126,7 @@ def _changed_since(
 
 
 def _by_key(
-    table: TableFlow, columns: Sequence[captured_schema.Column], rows: Sequence[Sequence[object]]
+    table: PipelineTable, columns: Sequence[captured_schema.Column], rows: Sequence[Sequence[object]]
 ) -> dict[Key, Row]:
     places = [[column.name for column in columns].index(name) for name in table.spec.key]
     kinds = [column.lake_type for column in columns]

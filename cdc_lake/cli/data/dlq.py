@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cdc_lake.contract.objects.dead_letters import DeadLetter
     from cdc_lake.contract.objects.store import ObjectStore
     from cdc_lake.jobs.maintenance.replay import ReplayReport
-    from cdc_lake.pipeline.table_flow import TableFlow
+    from cdc_lake.pipeline.pipeline_table import PipelineTable
 
 _ROW = 16  # bytes in a line of the hex dump
 _SHOWN = 4096  # bytes or characters of a value that are printed without --raw
@@ -125,19 +125,19 @@ def replay(
     from cdc_lake.pipeline.registry_location import registry_location
     from cdc_lake.profile import resolved, spark
 
-    flow = load(pipeline)
+    loaded = load(pipeline)
     systems = resolved()
-    where, registry = location(systems["store"]), registry_location(systems["kafka"], flow)
+    where, registry = location(systems["store"]), registry_location(systems["kafka"], loaded)
     store = where.store()
     wanted = [dead_letters.find(store, pipeline, each) for each in dict.fromkeys(letter or ())]
     chosen = wanted if letter else list(dead_letters.letters(store, pipeline))
-    topics = {table.topic for table in flow.tables}
+    topics = {table.topic for table in loaded.tables}
     if orphans := [each for each in chosen if each.topic not in topics]:
         raise ContractError(
             f"Cannot replay {orphans[0].id}: pipeline {pipeline} has no table for topic {orphans[0].topic}. Add the "
             f"table to the YAML again, or drop the letter with `cdc-lake dlq drop {pipeline} {orphans[0].id}`."
         )
-    for table in flow.tables:
+    for table in loaded.tables:
         letters = [each.id for each in chosen if each.topic == table.topic]
         if letters and not table.hudi_targets:
             raise ContractError(
@@ -150,7 +150,7 @@ def replay(
         typer.echo("{}" if as_json else f"pipeline {pipeline} has no open dead letters")
         return
     failed = False
-    for table in flow.tables:
+    for table in loaded.tables:
         ids = [each.id for each in chosen if each.topic == table.topic]
         if ids:
             owner = f"cdc-lake dlq replay {pipeline}"
@@ -283,7 +283,7 @@ def _value_lines(value: bytes | None) -> list[str]:
     return [*dump, *more]
 
 
-def _print_report(table: TableFlow, report: ReplayReport, as_json: bool) -> None:
+def _print_report(table: PipelineTable, report: ReplayReport, as_json: bool) -> None:
     import dataclasses
 
     if as_json:

@@ -136,6 +136,6 @@ def _store_and_manifests(pipeline: str) -> tuple[Any, list[Any]]:
     from cdc_lake.pipeline.loading import load
     from cdc_lake.profile import resolved
 
-    flow = load(pipeline)
+    loaded = load(pipeline)
     store = location(resolved()["store"]).store()
-    return store, [manifest for table in flow.tables for manifest in table_progress.manifests(store, table)]
+    return store, [manifest for table in loaded.tables for manifest in table_progress.manifests(store, table)]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from cdc_lake.contract.objects.store import S3Location
-    from cdc_lake.pipeline.table_flow import TableFlow
+    from cdc_lake.pipeline.pipeline_table import PipelineTable
     from resources.athena import QueryResult
 
 MERGED = "_rt"
@@ -53,7 +53,11 @@ def run(sql: str, database: str | None, as_of: str | None) -> QueryResult:
 
 
 def result(
-    query: Callable[[], DataFrame], where: S3Location, tables: Sequence[TableFlow], as_of: str | None, started: float
+    query: Callable[[], DataFrame],
+    where: S3Location,
+    tables: Sequence[PipelineTable],
+    as_of: str | None,
+    started: float,
 ) -> QueryResult:
     """Run a query of the tables' state at `as_of` and return its rows; `started` is its start by time.monotonic().
 
@@ -85,7 +89,7 @@ def _cause(error: PySparkException | Py4JJavaError) -> str:
     return text.strip().partition("\n")[0].rstrip(" .;")
 
 
-def _require_kept(where: S3Location, tables: Sequence[TableFlow], as_of: str | None) -> None:
+def _require_kept(where: S3Location, tables: Sequence[PipelineTable], as_of: str | None) -> None:
     from cdc_lake.contract.table import history
 
     for table in tables if as_of is not None else ():
@@ -100,7 +104,7 @@ def _columns(found: DataFrame) -> tuple[tuple[str, str], ...]:
 
 def _register(
     spark: SparkSession, where: S3Location, node: exp.Table, database: str | None, as_of: str | None
-) -> TableFlow:
+) -> PipelineTable:
     """Create a temporary view of a table of the statement, and replace the table by the view in the statement."""
     from sqlglot import exp
 

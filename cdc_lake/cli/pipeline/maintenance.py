@@ -69,14 +69,14 @@ def _run(pipeline: str, service: Service, nothing_to_do: str) -> None:
     from cdc_lake.profile import resolved, spark
     from resources.errors import ResourceError
 
-    flow = load(pipeline)
-    tables = service.tables(flow)
+    loaded = load(pipeline)
+    tables = service.tables(loaded)
     if not tables:
         typer.echo(nothing_to_do)
         return
     resources = resolved()
     systems = Systems(
-        flow.source_postgres(resources["postgres"]),
+        loaded.source_postgres(resources["postgres"]),
         resources["kafka"],
         location(resources["store"]),
         spark().run,

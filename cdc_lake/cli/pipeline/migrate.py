@@ -22,7 +22,7 @@ def migrate(pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")
     from cdc_lake.pipeline.operations.timeline_migration import to_utc
     from cdc_lake.profile import resolved
 
-    flow = load(pipeline)
+    loaded = load(pipeline)
     store = location(resolved()["store"]).store()
-    for line in to_utc(flow, store, owner=f"cdc-lake migrate {pipeline}"):
+    for line in to_utc(loaded, store, owner=f"cdc-lake migrate {pipeline}"):
         typer.echo(line)

@@ -26,7 +26,7 @@ def reset(
     from cdc_lake.profile import resolved
     from infra.folders import state_folder
 
-    flow = load(pipeline)
+    loaded = load(pipeline)
     if not yes:
         typer.confirm(
             f"Remove everything that pipeline {pipeline} created (connector, slot, topics, dashboards, raw objects, "
@@ -36,8 +36,8 @@ def reset(
     resources = resolved()
     store = location(resources["store"]).store()
     removed = start_over(
-        flow,
-        flow.source_postgres(resources["postgres"]),
+        loaded,
+        loaded.source_postgres(resources["postgres"]),
         resources["kafka"],
         resources["connect"],
         resources["glue"],

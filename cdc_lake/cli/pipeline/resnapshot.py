@@ -31,26 +31,28 @@ def resnapshot(
     from cdc_lake.pipeline.operations import resnapshot as steps
     from cdc_lake.profile import resolved, spark
 
-    flow = load(pipeline)
+    loaded = load(pipeline)
     resources = resolved()
     where = location(resources["store"])
-    epochs = Epochs(where.store(), flow.name)
+    epochs = Epochs(where.store(), loaded.name)
     current = epochs.current()
     found = None if current is None else epochs.broken(current.number)
     if not yes:
-        again = f"Drop replication slot {flow.slot} and let the connector read all tables of pipeline {pipeline} again?"
-        typer.confirm(f"Poll all rows of pipeline {pipeline} again?" if flow.polled else again, abort=True)
-    postgres = flow.source_postgres(resources["postgres"])
+        again = (
+            f"Drop replication slot {loaded.slot} and let the connector read all tables of pipeline {pipeline} again?"
+        )
+        typer.confirm(f"Poll all rows of pipeline {pipeline} again?" if loaded.polled else again, abort=True)
+    postgres = loaded.source_postgres(resources["postgres"])
     systems = steps.Systems(
         postgres=postgres,
         kafka=resources["kafka"],
         connect=resources["connect"],
         location=where,
         run=spark().run,
-        config={} if flow.polled else connector_config(flow, postgres, resources["deployment"]),
+        config={} if loaded.polled else connector_config(loaded, postgres, resources["deployment"]),
         snapshot_seconds=resources["deployment"].snapshot_seconds,
         poll_seconds=resources["deployment"].poll_seconds,
     )
-    resnapshots = repolling.repoll if flow.polled else steps.resnapshot
-    for line in resnapshots(flow, systems, "; ".join([*(found.faults if found else ()), reason])):
+    resnapshots = repolling.repoll if loaded.polled else steps.resnapshot
+    for line in resnapshots(loaded, systems, "; ".join([*(found.faults if found else ()), reason])):
         typer.echo(printable(line))

@@ -35,9 +35,9 @@ def run(
     from cdc_lake.pipeline.loading import load
     from cdc_lake.profile import resolved, spark
 
-    flow, resources = load(pipeline), resolved()
+    loaded, resources = load(pipeline), resolved()
     opened = continuous.systems(
-        flow,
+        loaded,
         resources["postgres"],
         resources["kafka"],
         resources["store"],
@@ -62,4 +62,4 @@ def run(
             typer.echo(printable(f"{event.asset_key.to_user_string()}: {shown.value}"))
 
         typer.echo(f"Pipeline {pipeline} is running. Press Ctrl-C to stop it.")
-        continuous.run(flow, systems, report, stop, report_seconds)
+        continuous.run(loaded, systems, report, stop, report_seconds)

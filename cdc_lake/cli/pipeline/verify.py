@@ -96,9 +96,9 @@ def _compared(
     from cdc_lake.pipeline.operations.verification import Systems, verify_tables
     from cdc_lake.profile import resolved, spark
 
-    flow = load(pipeline)
-    by_name = {each.name: each.in_targets for each in flow.tables}
-    by_name |= {each.lake_table: (each,) for each in flow.lake_tables if each.lake_table != each.name}
+    loaded = load(pipeline)
+    by_name = {each.name: each.in_targets for each in loaded.tables}
+    by_name |= {each.lake_table: (each,) for each in loaded.lake_tables if each.lake_table != each.name}
     if unknown := sorted(set(table or ()) - by_name.keys()):
         raise ContractError(
             f"Cannot verify {', '.join(unknown)}: pipeline {pipeline} has no such table. Choose from "
@@ -106,7 +106,7 @@ def _compared(
         )
     resources = resolved()
     systems = Systems(
-        flow.source_postgres(resources["postgres"]),
+        loaded.source_postgres(resources["postgres"]),
         resources["kafka"],
         resources["connect"],
         resources["store"],
@@ -117,7 +117,7 @@ def _compared(
     with progress.status("starting") as status:
         try:
             for one, report in verify_tables(
-                flow,
+                loaded,
                 list({one.lake_table: one for name in table or by_name for one in by_name[name]}.values()),
                 systems,
                 seconds=timeout,

@@ -10,7 +10,7 @@ from functools import partial
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import timeline
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog, GlueColumn, TableDefinition, hudi_table, merge_on_read
 
@@ -20,7 +20,7 @@ _PARTITION_FILE = "/.hoodie_partition_metadata"  # Hudi writes one to the folder
 
 
 def register(
-    table: TableFlow,
+    table: PipelineTable,
     columns: Sequence[tuple[str, str]],
     glue: GlueCatalog,
     athena: Athena,
@@ -55,7 +55,7 @@ def _put(
     desired: TableDefinition,
     glue: GlueCatalog,
     bucket: ObjectStore,
-    table: TableFlow,
+    table: PipelineTable,
     commit: timeline.Commit | None,
     *,
     before: TableDefinition | None = None,
@@ -85,7 +85,7 @@ def _put(
     return _register_partitions(table, desired, glue, bucket, registered_to, commit) or changed
 
 
-def _selected(table: TableFlow, name: str, kind: str) -> str:
+def _selected(table: PipelineTable, name: str, kind: str) -> str:
     r"""Return the view's expression for a column.
 
     Trino's reader of Hudi tables returns '\N' for NULL in a partition column, which Athena and Spark read as NULL.
@@ -97,7 +97,7 @@ def _selected(table: TableFlow, name: str, kind: str) -> str:
 
 
 def _register_partitions(
-    table: TableFlow,
+    table: PipelineTable,
     desired: TableDefinition,
     glue: GlueCatalog,
     bucket: ObjectStore,
@@ -121,7 +121,7 @@ def _register_partitions(
     return created > 0
 
 
-def definitions(table: TableFlow, columns: Sequence[tuple[str, str]], uri: str) -> tuple[TableDefinition, ...]:
+def definitions(table: PipelineTable, columns: Sequence[tuple[str, str]], uri: str) -> tuple[TableDefinition, ...]:
     """Return the table's definitions for the catalog, without the digest of its view.
 
     A merge-on-read table has two definitions: one of its base files, which Athena and Trino read, and one of base and
@@ -139,7 +139,7 @@ def definitions(table: TableFlow, columns: Sequence[tuple[str, str]], uri: str) 
     return merge_on_read(hudi) if table.is_merge_on_read else (hudi,)
 
 
-def _partitions(table: TableFlow, bucket: ObjectStore) -> Iterator[str]:
+def _partitions(table: PipelineTable, bucket: ObjectStore) -> Iterator[str]:
     """Yield the folder of each partition, relative to the table's folder: `a=1/b=2`."""
     for item in bucket.scan(table.lake_prefix):
         if item.key.endswith(_PARTITION_FILE):

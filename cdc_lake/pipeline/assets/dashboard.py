@@ -13,34 +13,34 @@ from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.publishing.publisher import Dashboards, DeclaredDashboard
 from resources.athena import Athena
 from resources.object_store import ObjectStore
 
 
-def build(flow: Flow, file: str, checks: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
+def build(pipeline: Pipeline, file: str, checks: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
     """Return the asset of one dashboard's YAML file; a run does not publish it while one of the `checks` fails.
 
     Raises DashboardError if the file is not valid.
     """
     name = PurePath(file).stem
-    path = flow.file_path(file, "dashboards")
-    declared = DeclaredDashboard(flow.name, name, load_dashboard(path))
-    if declared.spec.database != flow.catalog:
+    path = pipeline.file_path(file, "dashboards")
+    declared = DeclaredDashboard(pipeline.name, name, load_dashboard(path))
+    if declared.spec.database != pipeline.catalog:
         raise DashboardError(
-            f"{path}: database: use the pipeline's catalog, {flow.catalog}, not {declared.spec.database!r}"
+            f"{path}: database: use the pipeline's catalog, {pipeline.catalog}, not {declared.spec.database!r}"
         )
 
     @dg.asset(
-        key=flow.key("dashboard", name),
-        deps=[flow.key("dataset", dataset.name) for dataset in flow.spec.datasets],
+        key=pipeline.key("dashboard", name),
+        deps=[pipeline.key("dataset", dataset.name) for dataset in pipeline.spec.datasets],
         description=f"{declared.spec.title}: an HTML page, or a QuickSight dashboard on AWS, declared in {file}.",
         kinds={"dashboard"},
-        group_name=flow.name,
-        owners=flow.spec.owners,
-        tags=flow.tags("dashboard"),
-        freshness_policy=flow.freshness_policy,
+        group_name=pipeline.name,
+        owners=pipeline.spec.owners,
+        tags=pipeline.tags("dashboard"),
+        freshness_policy=pipeline.freshness_policy,
     )
     def dashboard_asset(
         context: dg.AssetExecutionContext,
@@ -49,11 +49,11 @@ def build(flow: Flow, file: str, checks: Sequence[dg.AssetCheckKey] = ()) -> dg.
         store: ObjectStore,
     ) -> dg.MaterializeResult[None]:
         bucket = location(store).store()
-        upstream_checks.require_passed(context.instance, f"dashboard {name}", checks, bucket, flow.name)
-        athena = athena.metered(flow.catalog)
+        upstream_checks.require_passed(context.instance, f"dashboard {name}", checks, bucket, pipeline.name)
+        athena = athena.metered(pipeline.catalog)
         query = cache(partial(_rows, athena))  # the fingerprint and the page use the same results
-        key = object_names.stage_state_key(flow.name, "dashboard", name)
-        commits = table_progress.lake_commits(bucket, flow)  # read before the datasets
+        key = object_names.stage_state_key(pipeline.name, "dashboard", name)
+        commits = table_progress.lake_commits(bucket, pipeline)  # read before the datasets
         previous = stage_state.read(bucket, key)
         published = dashboards.publish(declared, query, previous)
         if published.state != previous:

@@ -26,62 +26,62 @@ from cdc_lake.pipeline.assets.refined_table import RefinedTable
 from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.short_digest import short_digest
 from cdc_lake.pipeline.spec.dataset import DatasetSpec
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog, TableDefinition
 from resources.object_store import ObjectStore
 
 
-def build(flow: Flow, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
+def build(pipeline: Pipeline, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey] = ()) -> dg.AssetsDefinition:
     """Return the dataset asset of one SQL file; it is not built while a `required` check fails."""
     name, file = dataset.name, dataset.sql
-    catalog = flow.catalog
-    sql = flow.sql(file, "datasets")
-    require_readable(flow, file, sql, os.environ.get("CDC_LAKE_PROFILE", "local"))
+    catalog = pipeline.catalog
+    sql = pipeline.sql(file, "datasets")
+    require_readable(pipeline, file, sql, os.environ.get("CDC_LAKE_PROFILE", "local"))
     version = short_digest(repr((sql, dataset.partition_by) if dataset.table else sql))
     what = "Refined table, in Snappy Parquet, behind the view" if dataset.table else "View"
 
     @dg.asset(
-        key=flow.key("dataset", name),
-        deps=[table.key("lake") for table in flow.tables],
+        key=pipeline.key("dataset", name),
+        deps=[table.key("lake") for table in pipeline.tables],
         # The SQL is in the description because Dagster's UI truncates it in the metadata table.
         description=f"{what} {catalog}.{name}, defined in {file}.\n\n```sql\n{sql}\n```",
         kinds={"athena", "sql", "parquet" if dataset.table else "view"},
-        group_name=flow.name,
-        owners=flow.spec.owners,
-        tags=flow.tags("dataset"),
+        group_name=pipeline.name,
+        owners=pipeline.spec.owners,
+        tags=pipeline.tags("dataset"),
         code_version=version,
-        freshness_policy=flow.freshness_policy,
+        freshness_policy=pipeline.freshness_policy,
         metadata={"dagster/table_name": f"{catalog}.{name}"},
     )
     def dataset_asset(
         context: dg.AssetExecutionContext, athena: Athena, glue: GlueCatalog, store: ObjectStore
     ) -> dg.MaterializeResult[None]:
         bucket = location(store).store()
-        upstream_checks.require_passed(context.instance, f"dataset {name}", required, bucket, flow.name)
+        upstream_checks.require_passed(context.instance, f"dataset {name}", required, bucket, pipeline.name)
         athena = athena.metered(catalog)
-        commits = table_progress.lake_commits(bucket, flow)  # before the tables are read
+        commits = table_progress.lake_commits(bucket, pipeline)  # before the tables are read
         # A view keeps the columns and types that its tables had when it was created, also for `*`.
-        tables = {table.name: glue.get_table(catalog, table.catalog_table) for table in flow.tables}
+        tables = {table.name: glue.get_table(catalog, table.catalog_table) for table in pipeline.tables}
         table_columns = [
             (name, definition and (definition.columns, definition.partition_keys))
             for name, definition in tables.items()
         ]
         if dataset.table:
-            refined = RefinedTable(flow, dataset, sql, athena, glue, bucket, store.bucket)
+            refined = RefinedTable(pipeline, dataset, sql, athena, glue, bucket, store.bucket)
             inputs_digest = short_digest(repr((sql, dataset.partition_by, table_columns, commits)))
             changes = _refine(refined, inputs_digest, f"dagster run {context.run.run_id}")
         else:
             inputs_digest = short_digest(repr((sql, table_columns)))
-            changes = _create_view(flow, name, sql, inputs_digest, athena, glue, bucket)
+            changes = _create_view(pipeline, name, sql, inputs_digest, athena, glue, bucket)
         columns = column_types(athena, catalog, name)
         found = totals(athena, catalog, name, columns)
         upstream = {
             relation: (table.key("lake"), names)
-            for table in flow.tables
+            for table in pipeline.tables
             for relation, names in _relations(table, tables[table.name]).items()
         }
         return dg.MaterializeResult(
@@ -107,18 +107,18 @@ def build(flow: Flow, dataset: DatasetSpec, required: Sequence[dg.AssetCheckKey]
 
 
 def _create_view(
-    flow: Flow, name: str, sql: str, inputs_digest: str, athena: Athena, glue: GlueCatalog, bucket: Bucket
+    pipeline: Pipeline, name: str, sql: str, inputs_digest: str, athena: Athena, glue: GlueCatalog, bucket: Bucket
 ) -> dict[str, str | int | float]:
     """Create the view unless it is current; return what changed. `inputs_digest` is that of its SQL and tables."""
-    state_key = object_names.stage_state_key(flow.name, "dataset", name)
+    state_key = object_names.stage_state_key(pipeline.name, "dataset", name)
     stored = stage_state.read(bucket, state_key).get("inputs_digest")
-    if stored == inputs_digest and glue.get_table(flow.catalog, name) is not None:
+    if stored == inputs_digest and glue.get_table(pipeline.catalog, name) is not None:
         return {"changes": standard_metadata.UNCHANGED}
     failpoints.reached("dataset.before_view")
-    athena.execute(f'CREATE OR REPLACE VIEW "{flow.catalog}"."{name}" AS {sql}')
+    athena.execute(f'CREATE OR REPLACE VIEW "{pipeline.catalog}"."{name}" AS {sql}')
     failpoints.reached("dataset.after_view")
     stage_state.write(bucket, state_key, {"inputs_digest": inputs_digest})
-    return {"changes": f"view {flow.catalog}.{name} created"}
+    return {"changes": f"view {pipeline.catalog}.{name} created"}
 
 
 def _refine(refined: RefinedTable, inputs_digest: str, owner: str) -> dict[str, str | int | float]:
@@ -126,12 +126,12 @@ def _refine(refined: RefinedTable, inputs_digest: str, owner: str) -> dict[str, 
 
     `inputs_digest` is that of its SQL, its tables and their commits.
     """
-    pipeline, name = refined.flow.name, refined.dataset.name
+    pipeline, name = refined.pipeline.name, refined.dataset.name
     state_key = object_names.stage_state_key(pipeline, "dataset", name)
     with lease.held(refined.store, object_names.dataset_lease_key(pipeline, name), owner) as held:
         stored = stage_state.read(refined.store, state_key)
         current = str(stored.get("build", ""))
-        view = refined.glue.get_table(refined.flow.catalog, name)
+        view = refined.glue.get_table(refined.pipeline.catalog, name)
         changes: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED}
         if stored.get("inputs_digest") != inputs_digest or view is None or not refined.exists(current):
             done = refined.build(held.check)
@@ -148,7 +148,7 @@ def _refine(refined: RefinedTable, inputs_digest: str, owner: str) -> dict[str, 
     return changes
 
 
-def require_readable(flow: Flow, file: str, sql: str, profile: str) -> None:
+def require_readable(pipeline: Pipeline, file: str, sql: str, profile: str) -> None:
     """Raise ContractError if a dataset names a table that is not in the catalog, or that the engine reads incompletely.
 
     For a Parquet target, the catalog has `<table>_raw` and `<table>_latest`; for a merge-on-read table, it has
@@ -160,13 +160,13 @@ def require_readable(flow: Flow, file: str, sql: str, profile: str) -> None:
     except SqlglotError:
         return  # Athena reports its errors when the view is created
     named = {table.name.lower() for table in tables}
-    own = {table.name.lower() for table in tables if table.db.lower() in {"", flow.catalog}}
-    for table in flow.tables:
+    own = {table.name.lower() for table in tables if table.db.lower() in {"", pipeline.catalog}}
+    for table in pipeline.tables:
         if not table.is_hudi and (wrong := own & {table.name, f"{table.name}_current"}):
             raise ContractError(
-                f"{flow.folder / 'defs.yaml'} is not valid: datasets: {file}: target {table.target.name} has `format: "
-                f"parquet`, so the catalog has no table {min(wrong)}. Use {table.view}, which has the newest state of "
-                f"each row, or {table.catalog_table}, which has all changes."
+                f"{pipeline.folder / 'defs.yaml'} is not valid: datasets: {file}: target {table.target.name} has "
+                f"`format: parquet`, so the catalog has no table {min(wrong)}. Use {table.view}, which has the newest "
+                f"state of each row, or {table.catalog_table}, which has all changes."
             )
         if not table.is_merge_on_read:
             continue
@@ -178,13 +178,14 @@ def require_readable(flow: Flow, file: str, sql: str, profile: str) -> None:
             problem = f"the local engine reads {merged} without the changes in its log files"
         if problem:
             raise ContractError(
-                f"{flow.folder / 'defs.yaml'} is not valid: datasets: {file}: {problem}. Use {table.catalog_table}, "
-                f"which has the state of the last compaction, or {table.view}, which is the same without deleted rows"
-                f"{'' if profile == 'local' else f', or {merged}, which has the state of the last commit'}."
+                f"{pipeline.folder / 'defs.yaml'} is not valid: datasets: {file}: {problem}. Use "
+                f"{table.catalog_table}, which has the state of the last compaction, or {table.view}, which is the "
+                "same without deleted "
+                f"rows{'' if profile == 'local' else f', or {merged}, which has the state of the last commit'}."
             )
 
 
-def _relations(table: TableFlow, definition: TableDefinition | None) -> dict[str, list[str]]:
+def _relations(table: PipelineTable, definition: TableDefinition | None) -> dict[str, list[str]]:
     """Return the column names of the table and of its view, from the catalog; empty lists if the table does not exist.
 
     The list of a Hudi table's view includes `__deleted`, which the view does not have. A Parquet target's view has

@@ -20,14 +20,14 @@ from cdc_lake.pipeline.assets import catalog_tables, parquet_lake, standard_meta
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.flow import SPARK_POOL, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply, snapshot_sweep
 from cdc_lake.pipeline.operations.land_and_apply import ApplyResult
 from cdc_lake.pipeline.parquet_target import registering
 from cdc_lake.pipeline.parquet_target.registering import RegisterResult
+from cdc_lake.pipeline.pipeline import SPARK_POOL, SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import polled_source, topic_state
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog
 from resources.kafka.resource import Kafka
@@ -36,9 +36,9 @@ from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
 
 
-def build(table: TableFlow) -> dg.AssetsDefinition:
+def build(table: PipelineTable) -> dg.AssetsDefinition:
     """Return the lake asset of a table."""
-    flow = table.pipeline
+    pipeline = table.pipeline
     catalog = table.database
 
     @dg.asset(
@@ -46,12 +46,12 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         deps=[table.key("raw")],
         description=_description(table),
         kinds={"hudi", "pyspark", "s3"} if table.is_hudi else parquet_lake.kinds(table),
-        group_name=flow.name,
-        owners=flow.spec.owners,
+        group_name=pipeline.name,
+        owners=pipeline.spec.owners,
         tags=table.tags("lake"),
         pool=SPARK_POOL if table.is_hudi else None,
         op_tags=step_priority.LAKE,
-        freshness_policy=flow.freshness_policy,
+        freshness_policy=pipeline.freshness_policy,
         metadata={"dagster/table_name": f"{catalog}.{table.catalog_table}"},
     )
     def lake_asset(
@@ -64,10 +64,10 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         athena: Athena,
         table_threads: dg.ResourceParam[TableThreads],
     ) -> dg.MaterializeResult[None]:
-        def work(each: TableFlow) -> dg.MaterializeResult[None]:
+        def work(each: PipelineTable) -> dg.MaterializeResult[None]:
             jobs = JobRuns(spark, table_threads.stopped)
             systems = LakeSystems(
-                flow.source_postgres(postgres),
+                pipeline.source_postgres(postgres),
                 kafka,
                 store,
                 jobs,
@@ -77,7 +77,7 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             )
             return result(each, [apply(each, systems)], systems)
 
-        return table_threads.materialise(context, table, "lake", flow.lake_tables, work, spark)
+        return table_threads.materialise(context, table, "lake", pipeline.lake_tables, work, spark)
 
     return lake_asset
 
@@ -117,7 +117,7 @@ Batch: TypeAlias = LakeBatch | RegisterResult
 """The result of one call of apply(), for a Hudi target or a Parquet target."""
 
 
-def apply(table: TableFlow, systems: LakeSystems) -> Batch:
+def apply(table: PipelineTable, systems: LakeSystems) -> Batch:
     """Apply the table's landed records, and register table and view in the catalog.
 
     Raises the errors of the job, of the schema capture and of the catalog.
@@ -151,7 +151,7 @@ def apply(table: TableFlow, systems: LakeSystems) -> Batch:
     return LakeBatch(applied, commit, 0 if swept is None else swept.swept)
 
 
-def result(table: TableFlow, found: Sequence[Batch], systems: LakeSystems) -> dg.MaterializeResult[None]:
+def result(table: PipelineTable, found: Sequence[Batch], systems: LakeSystems) -> dg.MaterializeResult[None]:
     """Return the metadata of batches, oldest first and at least one: their sums, and the state after the last one."""
     if registered := [each for each in found if isinstance(each, RegisterResult)]:
         return parquet_lake.result(table, registered, systems.athena, systems.store.bucket)
@@ -180,12 +180,12 @@ def result(table: TableFlow, found: Sequence[Batch], systems: LakeSystems) -> dg
     )
 
 
-def _watermark(table: TableFlow, systems: LakeSystems, commit: Commit | None) -> Watermark | None:
+def _watermark(table: PipelineTable, systems: LakeSystems, commit: Commit | None) -> Watermark | None:
     bucket = location(systems.store).store()
     return table_progress.applied_watermark(bucket, table, topic_state.current(systems.kafka, table, bucket), commit)
 
 
-def _description(table: TableFlow) -> str:
+def _description(table: PipelineTable) -> str:
     if table.is_hudi:
         found = (
             f"Hudi table {table.database}.{table.name}: the newest state of each row of {table.source_table}, one row "
@@ -198,7 +198,7 @@ def _description(table: TableFlow) -> str:
     return f"{found} Deletes are {standard_metadata.DELETES}: {polled_source.delete_finder(table)} finds them."
 
 
-def _readers(table: TableFlow) -> str:
+def _readers(table: PipelineTable) -> str:
     """Return which tables of the catalog to query."""
     if not table.is_merge_on_read:
         return f"Query {table.database}.{table.view}, which leaves out the rows that are deleted at the source."
@@ -208,7 +208,7 @@ def _readers(table: TableFlow) -> str:
     )
 
 
-def _quoted(table: TableFlow) -> str:
+def _quoted(table: PipelineTable) -> str:
     return f'"{table.database}"."{table.catalog_table}"'
 
 

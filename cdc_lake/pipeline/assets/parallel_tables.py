@@ -14,7 +14,7 @@ from threading import Event
 
 import dagster as dg
 
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.spark.job_interface import SparkJobs
 
 MAX_TABLES = 4
@@ -42,10 +42,10 @@ class TableThreads:
     def materialise(
         self,
         context: dg.AssetExecutionContext,
-        table: TableFlow,
+        table: PipelineTable,
         stage: str,
-        tables: Iterable[TableFlow],
-        work: Callable[[TableFlow], Result],
+        tables: Iterable[PipelineTable],
+        work: Callable[[PipelineTable], Result],
         spark: SparkJobs,
     ) -> Result:
         """Start `work` for all tables of the run that are ready; return its result for `table`, or raise its error.

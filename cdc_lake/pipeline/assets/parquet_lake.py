@@ -12,16 +12,16 @@ from cdc_lake.contract.plurals import counted
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.parquet_target import raw_table
 from cdc_lake.pipeline.parquet_target.registering import RegisterResult
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.athena import Athena
 
 
-def kinds(table: TableFlow) -> set[str]:
+def kinds(table: PipelineTable) -> set[str]:
     """Return the kinds of the asset."""
     return {table.landing.format, "s3", "athena"}
 
 
-def description(table: TableFlow) -> str:
+def description(table: PipelineTable) -> str:
     """Return the description of the asset."""
     objects = "JSON" if table.landing.format == "json" else "Parquet"
     return (
@@ -31,7 +31,7 @@ def description(table: TableFlow) -> str:
 
 
 def result(
-    table: TableFlow, batches: Sequence[RegisterResult], athena: Athena, bucket: str
+    table: PipelineTable, batches: Sequence[RegisterResult], athena: Athena, bucket: str
 ) -> dg.MaterializeResult[None]:
     """Return the metadata of registrations, oldest first and at least one: their sums, and the state after the last."""
     last = batches[-1]

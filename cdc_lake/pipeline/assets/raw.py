@@ -14,21 +14,21 @@ from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.flow import SPARK_POOL, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.operations.land_and_apply import LandResult
+from cdc_lake.pipeline.pipeline import SPARK_POOL, SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns, warm_spark
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
 
 
-def build(table: TableFlow) -> dg.AssetsDefinition:
+def build(table: PipelineTable) -> dg.AssetsDefinition:
     """Return the raw asset of a table."""
-    flow = table.pipeline
+    pipeline = table.pipeline
 
     @dg.asset(
         key=table.key("raw"),
@@ -36,12 +36,12 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         description=f"The records of {table.topic}, in objects that are named by offset and committed by manifests.",
         # Dagster has no icon for Avro.
         kinds={"s3", "pyspark", *({table.landing.format} & {"json", "parquet"})},
-        group_name=flow.name,
-        owners=flow.spec.owners,
+        group_name=pipeline.name,
+        owners=pipeline.spec.owners,
         tags=table.tags("raw"),
         pool=SPARK_POOL,
         op_tags=step_priority.RAW,
-        freshness_policy=flow.freshness_policy,
+        freshness_policy=pipeline.freshness_policy,
     )
     def raw_asset(
         context: dg.AssetExecutionContext,
@@ -53,19 +53,19 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         warm_spark(context, table, spark)
 
-        def work(each: TableFlow) -> dg.MaterializeResult[None]:
+        def work(each: PipelineTable) -> dg.MaterializeResult[None]:
             jobs = JobRuns(spark, table_threads.stopped)
-            source = flow.source_postgres(postgres)
+            source = pipeline.source_postgres(postgres)
             landed = land(each, source, kafka, store, jobs, f"dagster run {context.run.run_id}")
             return result(each, [landed], store, jobs)
 
-        return table_threads.materialise(context, table, "raw", flow.tables, work, spark)
+        return table_threads.materialise(context, table, "raw", pipeline.tables, work, spark)
 
     return raw_asset
 
 
 def land(
-    table: TableFlow,
+    table: PipelineTable,
     postgres: SourcePostgres,
     kafka: Kafka,
     store: ObjectStore,
@@ -84,13 +84,13 @@ def land(
 
 
 def result(
-    table: TableFlow, landings: Sequence[LandResult], store: ObjectStore, jobs: JobRuns
+    table: PipelineTable, landings: Sequence[LandResult], store: ObjectStore, jobs: JobRuns
 ) -> dg.MaterializeResult[None]:
     """Return the metadata of landings, oldest first and at least one: their sums, and the state after the last one."""
-    flow, bucket, last = table.pipeline, location(store).store(), landings[-1]
+    pipeline, bucket, last = table.pipeline, location(store).store(), landings[-1]
     chain, state = last.input.chain, last.input.state
     head = chain.head(last.input.spec.head)
-    captured = captured_schema.latest(bucket, flow.name, table.source_table)
+    captured = captured_schema.latest(bucket, pipeline.name, table.source_table)
     return dg.MaterializeResult(
         asset_key=table.key("raw"),
         metadata={
@@ -101,7 +101,7 @@ def result(
                 {each.lake.name: each.sent.name for each in sent_columns(captured.columns, table.landing_transforms)}
                 | {name: name for name in captured_schema.EVENT_FIELDS},
             ),
-            "dagster/uri": f"s3://{store.bucket}/{object_names.topic_prefix(flow.name, table.topic)}",
+            "dagster/uri": f"s3://{store.bucket}/{object_names.topic_prefix(pipeline.name, table.topic)}",
             "manifest": 0 if head is None else head.number,
             "topic_id": state.topic_id,
             **standard_metadata.watermark(table_progress.raw_watermark(bucket, table, state)),

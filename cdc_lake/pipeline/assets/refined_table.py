@@ -18,7 +18,7 @@ from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.spec.dataset import DatasetSpec
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog
@@ -46,7 +46,7 @@ class Build:
 class RefinedTable:
     """The refined table of a dataset; `sql` is its SELECT, and `store` accesses the bucket named `bucket`."""
 
-    flow: Flow
+    pipeline: Pipeline
     dataset: DatasetSpec
     sql: str
     athena: Athena
@@ -73,7 +73,7 @@ class RefinedTable:
         check()  # the view of a run that was paused would replace that of a newer build
         columns = ", ".join(f'"{name}"' for name in names)
         self.athena.execute(
-            f'CREATE OR REPLACE VIEW "{self.flow.catalog}"."{self.dataset.name}" AS '  # noqa: S608 - checked identifiers
+            f'CREATE OR REPLACE VIEW "{self.pipeline.catalog}"."{self.dataset.name}" AS '  # noqa: S608 - checked identifiers
             f"SELECT {columns} FROM {self._table(build)}"
         )
         failpoints.reached("refined.after_view")
@@ -81,7 +81,7 @@ class RefinedTable:
 
     def exists(self, build: str) -> bool:
         """Return whether the catalog has the build's table."""
-        return self.glue.get_table(self.flow.catalog, f"{self.dataset.name}__{build}") is not None
+        return self.glue.get_table(self.pipeline.catalog, f"{self.dataset.name}__{build}") is not None
 
     def delete_earlier(self, current: str, seen: dict[str, float]) -> dict[str, float]:
         """Delete builds that were replaced or failed more than RETENTION_SECONDS ago; return those that are kept.
@@ -99,7 +99,7 @@ class RefinedTable:
     def _require_columns(self, names: Sequence[str]) -> None:
         keys = self.dataset.partition_by
         missing = [name for name in keys if name not in names]
-        where = f"{self.flow.folder / 'defs.yaml'} is not valid: datasets: {self.dataset.sql}: partition_by"
+        where = f"{self.pipeline.folder / 'defs.yaml'} is not valid: datasets: {self.dataset.sql}: partition_by"
         if missing:
             raise ContractError(
                 f"{where}: the SELECT has no column {', '.join(missing)}. Its columns are {', '.join(names)}."
@@ -150,17 +150,17 @@ class RefinedTable:
         )
 
     def _properties(self, build: str) -> str:
-        location = f"s3://{self.bucket}/{object_names.refined_prefix(self.flow.name, self.dataset.name, build)}"
+        location = f"s3://{self.bucket}/{object_names.refined_prefix(self.pipeline.name, self.dataset.name, build)}"
         return f"format = 'PARQUET', write_compression = 'SNAPPY', external_location = '{location}'"
 
     def _table(self, build: str) -> str:
-        return f'"{self.flow.catalog}"."{self.dataset.name}__{build}"'
+        return f'"{self.pipeline.catalog}"."{self.dataset.name}__{build}"'
 
     def _builds(self) -> set[str]:
         """Return the ids of all builds that have a table or objects; a killed statement leaves objects only."""
-        matches = (_BUILD.fullmatch(each.name) for each in self.glue.tables(self.flow.catalog))
+        matches = (_BUILD.fullmatch(each.name) for each in self.glue.tables(self.pipeline.catalog))
         found = {match["build"] for match in matches if match is not None and match["name"] == self.dataset.name}
-        prefix = object_names.refined_prefix(self.flow.name, self.dataset.name)
+        prefix = object_names.refined_prefix(self.pipeline.name, self.dataset.name)
         folders = {item.key.removeprefix(prefix).partition("/")[0] for item in self.store.scan(prefix)}
         return found | {folder.removesuffix(f"_{_STAGED}") for folder in folders}
 
@@ -170,15 +170,15 @@ class RefinedTable:
 
     def _drop(self, build: str) -> None:
         """Delete a build's table, and then its objects."""
-        self.glue.delete_table(self.flow.catalog, f"{self.dataset.name}__{build}")
-        prefix = object_names.refined_prefix(self.flow.name, self.dataset.name, build)
+        self.glue.delete_table(self.pipeline.catalog, f"{self.dataset.name}__{build}")
+        prefix = object_names.refined_prefix(self.pipeline.name, self.dataset.name, build)
         self.store.delete(item.key for item in self.store.scan(prefix))
 
 
-def catalog_names(flow: Flow, glue: GlueCatalog) -> list[str]:
+def catalog_names(pipeline: Pipeline, glue: GlueCatalog) -> list[str]:
     """Return the names of a pipeline's datasets in the catalog: views, and the builds of refined tables."""
-    names = [dataset.name for dataset in flow.spec.datasets]
-    refined = {dataset.name for dataset in flow.spec.datasets if dataset.table}
-    tables = [each.name for each in glue.tables(flow.catalog)] if refined else []
+    names = [dataset.name for dataset in pipeline.spec.datasets]
+    refined = {dataset.name for dataset in pipeline.spec.datasets if dataset.table}
+    tables = [each.name for each in glue.tables(pipeline.catalog)] if refined else []
     found = ((name, _BUILD.fullmatch(name)) for name in tables)
     return [*names, *(name for name, match in found if match is not None and match["name"] in refined)]

@@ -13,11 +13,11 @@ from cdc_lake.contract import failpoints
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.flow import SourcePostgres
+from cdc_lake.pipeline.pipeline import SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import omitted_columns, schema_capture, transformed_columns
 from cdc_lake.pipeline.spark_jobs.job_runs import warm_spark
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.object_store import ObjectStore
 from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
 from resources.postgres.own_tables.signal_table import signal_table
@@ -25,27 +25,27 @@ from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
 
 
-def build(table: TableFlow) -> dg.AssetsDefinition:
+def build(table: PipelineTable) -> dg.AssetsDefinition:
     """Return the source asset of a table."""
-    flow = table.pipeline
-    source = flow.spec.source
+    pipeline = table.pipeline
+    source = pipeline.spec.source
 
     @dg.asset(
         key=table.key("source"),
         description=f"Table {table.source_table} of database {source.database}, in publication {source.publication}.",
         kinds={"postgres", "table"},
-        group_name=flow.name,
-        owners=flow.spec.owners,
+        group_name=pipeline.name,
+        owners=pipeline.spec.owners,
         tags=table.tags("source"),
         op_tags=step_priority.STREAM,
-        freshness_policy=flow.freshness_policy,
+        freshness_policy=pipeline.freshness_policy,
         metadata={"dagster/table_name": f"{source.database}.{table.source_table}"},
     )
     def source_asset(
         context: dg.AssetExecutionContext, postgres: Postgres, store: ObjectStore, spark: dg.ResourceParam[SparkJobs]
     ) -> dg.MaterializeResult[None]:
         warm_spark(context, table, spark)
-        database = flow.source_postgres(postgres)
+        database = pipeline.source_postgres(postgres)
         # Capture first: a table that cannot be captured (because of its key, a name or a type) must not be changed.
         failpoints.reached("source.before_schema")
         captured = schema_capture.capture(table, database, location(store).store())
@@ -55,18 +55,18 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
                 f"{omitted_columns.describe(automatic)}. Change the columns (docs/reference/types.md), or name them in "
                 "exclude_columns to accept this."
             )
-        if database.slot(flow.slot) is None:
+        if database.slot(pipeline.slot) is None:
             schema_capture.require_snapshot_safe_dates(table, database)
         failpoints.reached("source.after_schema")
         trigger_added = database.refuse_truncate(source.schema_, table.name)
         # With FULL, an UPDATE event also contains unchanged TOASTed values, and a DELETE event contains the last row.
         identity = omitted_columns.replica_identity(table, database)
         identity_changed = database.set_replica_identity(source.schema_, table.name, identity)
-        own_tables = (HEARTBEAT, signal_table(flow.signal_table))
+        own_tables = (HEARTBEAT, signal_table(pipeline.signal_table))
         created = [each.name for each in own_tables if database.ensure_own_table(source.schema_, each)]
         publication = database.ensure_publication(
             source.publication,
-            [(source.schema_, name) for name in (table.name, HEARTBEAT_TABLE, flow.signal_table)],
+            [(source.schema_, name) for name in (table.name, HEARTBEAT_TABLE, pipeline.signal_table)],
         )
         changes = [
             *([f"replica identity set to {identity}"] if identity_changed else []),

@@ -21,13 +21,13 @@ from cdc_lake.jobs.maintenance.purge import PurgeReport
 from cdc_lake.jobs.poll import reconcile
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.flow import SPARK_POOL, Flow
 from cdc_lake.pipeline.operations import reconciliation
 from cdc_lake.pipeline.operations.polling import Systems
 from cdc_lake.pipeline.operations.reconciliation import ReconcileResult
+from cdc_lake.pipeline.pipeline import SPARK_POOL, Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
 from cdc_lake.pipeline.spec.field_types import seconds
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
@@ -39,8 +39,8 @@ _LATE_PERIODS = 2.5
 
 
 def _job(
-    job: Callable[[Any, Any], Any], spec: Callable[[TableFlow, S3Location, str], Any]
-) -> Callable[[TableFlow, Systems], Any]:
+    job: Callable[[Any, Any], Any], spec: Callable[[PipelineTable, S3Location, str], Any]
+) -> Callable[[PipelineTable, Systems], Any]:
     """Return a Service.run that runs one job; `spec` returns the job's spec for a table, a bucket and a lease owner."""
     return lambda table, systems: systems.run(job, spec(table, systems.location, systems.owner))
 
@@ -54,19 +54,19 @@ class Service:
     period: Literal["hourly", "daily"]
     description: str
     """What it does, in the third person."""
-    is_needed: Callable[[TableFlow], bool]
+    is_needed: Callable[[PipelineTable], bool]
     job: Callable[[Any, Any], Any]
     """The Spark job."""
-    run: Callable[[TableFlow, Systems], Any]
+    run: Callable[[PipelineTable, Systems], Any]
     """Runs the job for a table, and returns the job's report, or a report that contains it."""
     result: Callable[[Any], tuple[str, Mapping[str, str | int | float]]]
     """Returns a report's summary as text, and its numbers as metadata."""
 
-    def tables(self, flow: Flow) -> list[TableFlow]:
+    def tables(self, pipeline: Pipeline) -> list[PipelineTable]:
         """Return the lake tables of a pipeline that need the service."""
-        return [table for table in flow.lake_tables if self.is_needed(table)]
+        return [table for table in pipeline.lake_tables if self.is_needed(table)]
 
-    def key(self, table: TableFlow) -> dg.AssetKey:
+    def key(self, table: PipelineTable) -> dg.AssetKey:
         """Return the key of its asset for a table: `[<pipeline>, maintenance, <table>_<target>_<service>]`."""
         return table.pipeline.key(STAGE, f"{table.key('lake').path[-1]}_{self.name}")
 
@@ -183,12 +183,12 @@ RECONCILIATION = Service(
 SERVICES = (PURGE, COMPACTION, CLUSTERING, CLEANING, RECONCILIATION)
 
 
-def build(flow: Flow) -> Sequence[dg.AssetsDefinition]:
+def build(pipeline: Pipeline) -> Sequence[dg.AssetsDefinition]:
     """Return an asset for each service and each table that needs it."""
-    return [_asset(table, service) for service in SERVICES for table in service.tables(flow)]
+    return [_asset(table, service) for service in SERVICES for table in service.tables(pipeline)]
 
 
-def _asset(table: TableFlow, service: Service) -> dg.AssetsDefinition:
+def _asset(table: PipelineTable, service: Service) -> dg.AssetsDefinition:
     @dg.asset(
         key=service.key(table),
         deps=[table.key("lake")],

@@ -21,11 +21,11 @@ from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.connector_config import connector_config, with_incremental_snapshots
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import table_additions
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import heartbeat_sequence, stream_continuity, topic_state
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import Connectors
 from resources.deployment import Deployment
 from resources.kafka.resource import Kafka
@@ -33,23 +33,24 @@ from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 
 
-def build(table: TableFlow) -> dg.AssetsDefinition:
+def build(table: PipelineTable) -> dg.AssetsDefinition:
     """Return the topic asset of a table."""
-    flow = table.pipeline
+    pipeline = table.pipeline
 
     @dg.asset(
         key=table.key("topic"),
         # The connector captures all tables of the pipeline: each must be in the publication before it starts.
-        deps=[each.key("source") for each in flow.tables],
+        deps=[each.key("source") for each in pipeline.tables],
         description=(
-            f"Every committed change of {table.source_table}, in commit order, written by connector {flow.connector}."
+            f"Every committed change of {table.source_table}, in commit order, written by connector "
+            f"{pipeline.connector}."
         ),
         kinds={"kafka"},
-        group_name=flow.name,
-        owners=flow.spec.owners,
+        group_name=pipeline.name,
+        owners=pipeline.spec.owners,
         tags=table.tags("topic"),
         op_tags=step_priority.STREAM,
-        freshness_policy=flow.freshness_policy,
+        freshness_policy=pipeline.freshness_policy,
         metadata={"dagster/table_name": table.topic},
     )
     def topic_asset(
@@ -60,45 +61,45 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
         store: ObjectStore,
         deployment: Deployment,
     ) -> dg.MaterializeResult[None]:
-        source = flow.source_postgres(postgres)
+        source = pipeline.source_postgres(postgres)
         bucket = location(store).store()
-        config = connector_config(flow, source, deployment)
-        starts = _topics(flow, kafka, config)
-        key, owner = object_names.resnapshot_lease_key(flow.name), f"dagster run {context.run.run_id}"
+        config = connector_config(pipeline, source, deployment)
+        starts = _topics(pipeline, kafka, config)
+        key, owner = object_names.resnapshot_lease_key(pipeline.name), f"dagster run {context.run.run_id}"
         with lease.held(bucket, key, owner):  # the connector must not be started during a resnapshot
-            epoch = _require_startable(flow, source, kafka, connect, bucket, config, starts)
-            adding = bool(epoch.joins or table_additions.incomplete_tables(flow, epoch))
-            require_published(flow, source, incremental=adding)
-            epoch = table_additions.begin(flow, source, kafka, connect, bucket, epoch, config, deployment)
+            epoch = _require_startable(pipeline, source, kafka, connect, bucket, config, starts)
+            adding = bool(epoch.joins or table_additions.incomplete_tables(pipeline, epoch))
+            require_published(pipeline, source, incremental=adding)
+            epoch = table_additions.begin(pipeline, source, kafka, connect, bucket, epoch, config, deployment)
             if epoch.joins:
-                config = with_incremental_snapshots(flow, config)
+                config = with_incremental_snapshots(pipeline, config)
             failpoints.reached("topic.before_connector")
-            outcome = connect.put(flow.connector, config)
+            outcome = connect.put(pipeline.connector, config)
         failpoints.reached("topic.after_connector")
-        context.log.info(f"connector {flow.connector}: {outcome}; waiting for its tasks and its snapshot")
-        status = connect.wait_running(flow.connector)
+        context.log.info(f"connector {pipeline.connector}: {outcome}; waiting for its tasks and its snapshot")
+        status = connect.wait_running(pipeline.connector)
         if table.topic in epoch.joining:
             context.log.info(
-                f"connector {flow.connector} reads the new table {table.name}; waiting for the end of its snapshot"
+                f"connector {pipeline.connector} reads the new table {table.name}; waiting for the end of its snapshot"
             )
             table_additions.take_snapshot(table, source, kafka, connect, epoch.joins[table.topic], deployment)
         heartbeat = table_progress.barrier_while_running(
-            source, kafka, connect, flow, deployment.snapshot_seconds, deployment.poll_seconds
+            source, kafka, connect, pipeline, deployment.snapshot_seconds, deployment.poll_seconds
         )
-        _complete_first_epoch(flow, source, kafka, connect, bucket)
+        _complete_first_epoch(pipeline, source, kafka, connect, bucket)
         added = table_additions.complete(table, bucket, epoch)
         stream_continuity.require_topic(table, kafka, bucket)
         state = topic_state.current(kafka, table, bucket)
         changes = [
-            *([f"connector {flow.connector} {outcome}"] if outcome != "unchanged" else []),
+            *([f"connector {pipeline.connector} {outcome}"] if outcome != "unchanged" else []),
             *([f"table {table.name} added to epoch {epoch.number}"] if added else []),
         ]
-        slot = source.slot(flow.slot)
-        captured = captured_schema.latest(bucket, flow.name, table.source_table)
+        slot = source.slot(pipeline.slot)
+        captured = captured_schema.latest(bucket, pipeline.name, table.source_table)
         return dg.MaterializeResult(
             metadata={
                 **topic_metadata(context.instance, table, kafka, state, captured, changes),
-                "connector": f"{flow.connector}: {outcome}",
+                "connector": f"{pipeline.connector}: {outcome}",
                 "tasks_running": len(status.tasks),
                 "epoch": epoch.number,
                 "retained_wal_bytes": 0 if slot is None else slot.retained_bytes or 0,
@@ -110,23 +111,23 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     return topic_asset
 
 
-def _topics(flow: Flow, kafka: Kafka, config: Mapping[str, str]) -> dict[str, Start]:
+def _topics(pipeline: Pipeline, kafka: Kafka, config: Mapping[str, str]) -> dict[str, Start]:
     """Create the pipeline's missing topics; return the id and first offsets of each topic."""
     starts = {}
-    for topic in (*(table.topic for table in flow.tables), flow.heartbeat_topic):
-        kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings(config))
+    for topic in (*(table.topic for table in pipeline.tables), pipeline.heartbeat_topic):
+        kafka.ensure_topic(topic, pipeline.spec.stream.partitions, pipeline.topic_settings(config))
         found = kafka.topic(topic)
         if found is None:
             raise ContractError(
-                f"Cannot start the stream of {flow.name}: topic {topic} was deleted right after it was created. Find "
-                "out which program deletes it."
+                f"Cannot start the stream of {pipeline.name}: topic {topic} was deleted right after it was created. "
+                "Find out which program deletes it."
             )
         starts[topic] = Start(topic_id=found.topic_id, offsets=kafka.begin_offsets(topic))
     return starts
 
 
 def _require_startable(
-    flow: Flow,
+    pipeline: Pipeline,
     postgres: SourcePostgres,
     kafka: Kafka,
     connect: Connectors,
@@ -135,30 +136,30 @@ def _require_startable(
     starts: Mapping[str, Start],
 ) -> Epoch:
     """Return the current epoch. Raises SourceBrokenError or ContractError if the connector must not be started."""
-    epochs = Epochs(store, flow.name)
-    epoch = stream_continuity.begin(flow, postgres, connect, store, starts)
-    stream_continuity.require_no_resnapshot(flow, epochs, epoch)
-    table_additions.require_captured(flow, kafka, connect.get(flow.connector), epoch)
+    epochs = Epochs(store, pipeline.name)
+    epoch = stream_continuity.begin(pipeline, postgres, connect, store, starts)
+    stream_continuity.require_no_resnapshot(pipeline, epochs, epoch)
+    table_additions.require_captured(pipeline, kafka, connect.get(pipeline.connector), epoch)
     if epochs.completion(epoch.number) is None:
         # The snapshot's position is the LSN of the heartbeat that it reads.
-        postgres.write_heartbeat(flow.spec.source.schema_)
-    elif connect.get(flow.connector) is None:
+        postgres.write_heartbeat(pipeline.spec.source.schema_)
+    elif connect.get(pipeline.connector) is None:
         # The connector was deleted. Its offset can be read only while it exists, so create it without starting it.
-        connect.ensure_stopped(flow.connector, config)
-    stream_continuity.require_no_faults(flow, postgres, kafka, connect, store)
+        connect.ensure_stopped(pipeline.connector, config)
+    stream_continuity.require_no_faults(pipeline, postgres, kafka, connect, store)
     return epoch
 
 
 def _complete_first_epoch(
-    flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: Bucket
+    pipeline: Pipeline, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: Bucket
 ) -> None:
     """Mark the first epoch complete after its snapshot. Raises SourceBrokenError, ContractError."""
-    stream_continuity.require_no_faults(flow, postgres, kafka, connect, store)
-    epochs = Epochs(store, flow.name)
-    epoch = stream_continuity.begin(flow, postgres, connect, store)
+    stream_continuity.require_no_faults(pipeline, postgres, kafka, connect, store)
+    epochs = Epochs(store, pipeline.name)
+    epoch = stream_continuity.begin(pipeline, postgres, connect, store)
     if epochs.completion(epoch.number) is None:
         # Read the heartbeats again: the stored state may be from before the snapshot's last attempt.
-        seen, _ = heartbeat_sequence.read_new(kafka, flow, epoch, stream_progress.load(store, flow.name))
+        seen, _ = heartbeat_sequence.read_new(kafka, pipeline, epoch, stream_progress.load(store, pipeline.name))
         # No event reports rows that were deleted between an interrupted attempt and the next one: the lake stage
         # deletes them (operations/snapshot_sweep.py).
         retaken = seen.snapshot_ts_ms if len(seen.snapshots) > 1 else None
@@ -172,7 +173,7 @@ def _now() -> datetime:
 
 def topic_metadata(
     instance: dg.DagsterInstance,
-    table: TableFlow,
+    table: PipelineTable,
     kafka: Kafka,
     state: topic_state.TopicState,
     schema: TableSchema,
@@ -191,7 +192,9 @@ def topic_metadata(
     }
 
 
-def count_records(instance: dg.DagsterInstance, table: TableFlow, kafka: Kafka, state: topic_state.TopicState) -> int:
+def count_records(
+    instance: dg.DagsterInstance, table: PipelineTable, kafka: Kafka, state: topic_state.TopicState
+) -> int:
     """Return the number of the topic's committed records.
 
     Offsets do not show it, because transaction markers also have offsets. The records since the last materialisation
@@ -207,20 +210,20 @@ def count_records(instance: dg.DagsterInstance, table: TableFlow, kafka: Kafka, 
     return int(str(rows.value)) + kafka.count_records(table.topic, new)
 
 
-def require_published(flow: Flow, postgres: SourcePostgres, *, incremental: bool = False) -> None:
+def require_published(pipeline: Pipeline, postgres: SourcePostgres, *, incremental: bool = False) -> None:
     """Raise ContractError if the publication lacks a table of the pipeline, or if `incremental`, the signal table.
 
     The connector would start nevertheless, and the changes of a missing table would be lost from the snapshot until the
     table is added.
     """
-    source = flow.spec.source
+    source = pipeline.spec.source
     found = postgres.publication(source.publication)
     published = found.tables if found else ()
-    names = [*source.tables, HEARTBEAT_TABLE, *([flow.signal_table] if incremental else [])]
+    names = [*source.tables, HEARTBEAT_TABLE, *([pipeline.signal_table] if incremental else [])]
     missing = [name for name in names if (source.schema_, name) not in published]
     if missing:
         raise ContractError(
-            f"Cannot start connector {flow.connector}: publication {source.publication} of database {source.database} "
-            f"lacks {', '.join(missing)}, whose changes would be lost. Materialise the source assets of {flow.name} "
-            "first."
+            f"Cannot start connector {pipeline.connector}: publication {source.publication} of database "
+            f"{source.database} lacks {', '.join(missing)}, whose changes would be lost. Materialise the source assets "
+            f"of {pipeline.name} first."
         )

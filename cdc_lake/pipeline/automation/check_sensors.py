@@ -11,23 +11,23 @@ import dagster as dg
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation.jobs import Job, Jobs
 from cdc_lake.pipeline.automation.run_requests import Tick, launch, newest_success
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.spec.field_types import seconds
 
 _EVERY_SECONDS = 60
 _DAY_SECONDS = 86_400
 
 
-def build(flow: Flow, jobs: Jobs) -> list[dg.SensorDefinition]:
+def build(pipeline: Pipeline, jobs: Jobs) -> list[dg.SensorDefinition]:
     """Return the sensors of a pipeline's scheduled and daily checks; `verify_every: off` leaves the daily ones only."""
-    every = flow.spec.checks.verify_every
+    every = pipeline.spec.checks.verify_every
     periods = [(jobs.daily_checks, _DAY_SECONDS)]
     if every != "off":
         periods.insert(0, (jobs.checks, seconds(every)))
-    return [_sensor(flow, jobs, job, period) for job, period in periods if job.checks]
+    return [_sensor(pipeline, jobs, job, period) for job, period in periods if job.checks]
 
 
-def _sensor(flow: Flow, jobs: Jobs, job: Job, period: int) -> dg.SensorDefinition:
+def _sensor(pipeline: Pipeline, jobs: Jobs, job: Job, period: int) -> dg.SensorDefinition:
     names = ", ".join(sorted({key.name for key in job.checks}))
 
     @dg.sensor(
@@ -40,7 +40,7 @@ def _sensor(flow: Flow, jobs: Jobs, job: Job, period: int) -> dg.SensorDefinitio
     def scheduled_checks(context: dg.SensorEvaluationContext) -> Tick:
         if missing := [
             table.lake_table
-            for table in flow.lake_tables
+            for table in pipeline.lake_tables
             if not standard_metadata.latest(context.instance, table.key("lake"))
         ]:
             return dg.SkipReason(f"lake tables not materialised yet: {', '.join(missing)}")

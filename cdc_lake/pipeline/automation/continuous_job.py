@@ -11,7 +11,7 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.automation.run_requests import Tick, launch
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.continuous import run as continuous
-from cdc_lake.pipeline.flow import PURPOSE, SPARK_POOL, Flow
+from cdc_lake.pipeline.pipeline import PURPOSE, SPARK_POOL, Pipeline
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog
 from resources.kafka.resource import Kafka
@@ -45,17 +45,17 @@ class ContinuousRun:
         return dg.RunRequest(run_key=run_key, job_name=self.name, tags=tags | self.tags)
 
 
-def jobs(flow: Flow) -> Sequence[dg.JobDefinition]:
+def jobs(pipeline: Pipeline) -> Sequence[dg.JobDefinition]:
     """Return the job of a pipeline in continuous mode; an empty list for other pipelines."""
-    return [_job(flow)] if flow.spec.mode == "continuous" else []
+    return [_job(pipeline)] if pipeline.spec.mode == "continuous" else []
 
 
-def _job(flow: Flow) -> dg.JobDefinition:
+def _job(pipeline: Pipeline) -> dg.JobDefinition:
     description = (
-        f"{flow.name}: lands and applies all tables until it is terminated, and then applies all landed records."
+        f"{pipeline.name}: lands and applies all tables until it is terminated, and then applies all landed records."
     )
 
-    @dg.op(name=f"run_{flow.name}", description=description, out=dg.Out(dg.Nothing), pool=SPARK_POOL)
+    @dg.op(name=f"run_{pipeline.name}", description=description, out=dg.Out(dg.Nothing), pool=SPARK_POOL)
     def run_continuously(
         context: dg.OpExecutionContext,
         postgres: Postgres,
@@ -66,10 +66,10 @@ def _job(flow: Flow) -> dg.JobDefinition:
         athena: Athena,
     ) -> None:
         owner = f"dagster run {context.run_id}"
-        with continuous.systems(flow, postgres, kafka, store, spark, glue, athena, owner) as systems:
-            continuous.run(flow, systems, context.instance.report_runless_asset_event, threading.Event())
+        with continuous.systems(pipeline, postgres, kafka, store, spark, glue, athena, owner) as systems:
+            continuous.run(pipeline, systems, context.instance.report_runless_asset_event, threading.Event())
 
-    request = ContinuousRun(flow.name)
+    request = ContinuousRun(pipeline.name)
 
     @dg.job(name=request.name, description=description, tags=request.tags, executor_def=dg.in_process_executor)
     def job() -> None:
@@ -78,11 +78,11 @@ def _job(flow: Flow) -> dg.JobDefinition:
     return job
 
 
-def sensor(flow: Flow, job: dg.JobDefinition) -> dg.SensorDefinition:
+def sensor(pipeline: Pipeline, job: dg.JobDefinition) -> dg.SensorDefinition:
     """Return the sensor that starts the run, and starts it again with growing pauses when it has failed."""
 
     @dg.sensor(
-        name=f"{flow.name}_run",
+        name=f"{pipeline.name}_run",
         job=job,
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
@@ -90,10 +90,10 @@ def sensor(flow: Flow, job: dg.JobDefinition) -> dg.SensorDefinition:
     )
     def keep_running(context: dg.SensorEvaluationContext, store: ObjectStore) -> Tick:
         bucket = location(store).store()
-        if Epochs(bucket, flow.name).current() is None:
-            return dg.SkipReason(f"pipeline {flow.name} has not started: materialise its topics first")
+        if Epochs(bucket, pipeline.name).current() is None:
+            return dg.SkipReason(f"pipeline {pipeline.name} has not started: materialise its topics first")
         # The position changes with each commit, so that the pauses then start with the shortest one again.
-        digest = table_progress.commits_digest(table_progress.lake_commits(bucket, flow))
-        return launch(context, ContinuousRun(flow.name), f"run:{flow.name}:{digest}")
+        digest = table_progress.commits_digest(table_progress.lake_commits(bucket, pipeline))
+        return launch(context, ContinuousRun(pipeline.name), f"run:{pipeline.name}:{digest}")
 
     return keep_running

@@ -26,7 +26,7 @@ from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.run_requests import Tick, launch
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from resources.object_store import ObjectStore
 
 INGESTION_ALLOWED_AT = "due"
@@ -37,7 +37,7 @@ _MIN_INTERVAL_SECONDS = 15
 
 
 def build(
-    flow: Flow,
+    pipeline: Pipeline,
     jobs: Jobs,
     dataset_checks: Sequence[dg.AssetCheckKey],
     dashboard_checks: Sequence[dg.AssetCheckKey],
@@ -48,10 +48,10 @@ def build(
     It does not build the datasets while one of `dataset_checks` fails, nor the dashboards while one of
     `dashboard_checks` fails. It runs every `interval_seconds`, but not more often than every 15 s.
     """
-    datasets = {flow.key("dataset", dataset.name) for dataset in flow.spec.datasets}
+    datasets = {pipeline.key("dataset", dataset.name) for dataset in pipeline.spec.datasets}
 
     @dg.sensor(
-        name=f"{flow.name}_refresh",
+        name=f"{pipeline.name}_refresh",
         job=jobs.definitions[jobs.refresh.name],
         minimum_interval_seconds=max(_MIN_INTERVAL_SECONDS, interval_seconds),
         default_status=dg.DefaultSensorStatus.RUNNING,
@@ -60,23 +60,23 @@ def build(
     )
     def refresh(context: dg.SensorEvaluationContext, store: ObjectStore) -> Tick:
         bucket = location(store).store()
-        commits = table_progress.lake_commits(bucket, flow)
+        commits = table_progress.lake_commits(bucket, pipeline)
         if not commits:
             return dg.SkipReason("nothing is applied to a lake table yet")
         built = {key: standard_metadata.latest(context.instance, key).get(COMMITS) for key in jobs.refresh.assets}
         stale = [key for key, value in built.items() if value is None or value.value != commits]
-        pending = _pending(flow, bucket)
+        pending = _pending(pipeline, bucket)
         if not stale and not pending:
-            if expired := _expired(flow, bucket):
-                keys = [flow.key("dataset", name) for name in expired]
+            if expired := _expired(pipeline, bucket):
+                keys = [pipeline.key("dataset", name) for name in expired]
                 return launch(context, jobs.refresh.only(*keys), f"delete:{','.join(expired.values())}")
             return dg.SkipReason("datasets and dashboards are built over the newest commits")
         part, position = jobs.refresh, f"refresh:{table_progress.commits_digest(commits)}"
         if not stale:
-            part = jobs.refresh.only(*(flow.key("dashboard", name) for name in pending))
+            part = jobs.refresh.only(*(pipeline.key("dashboard", name) for name in pending))
             position = "read:" + ",".join(f"{name}@{allowed_at:.0f}" for name, allowed_at in pending.items())
-        faults = upstream_checks.failures(context.instance, dataset_checks, bucket, flow.name)
-        blocked = [] if faults else upstream_checks.failures(context.instance, dashboard_checks, bucket, flow.name)
+        faults = upstream_checks.failures(context.instance, dataset_checks, bucket, pipeline.name)
+        blocked = [] if faults else upstream_checks.failures(context.instance, dashboard_checks, bucket, pipeline.name)
         if blocked and datasets.intersection(stale):
             return launch(
                 context, jobs.refresh.only(*sorted(datasets)), f"datasets:{table_progress.commits_digest(commits)}"
@@ -88,23 +88,23 @@ def build(
     return refresh
 
 
-def _pending(flow: Flow, bucket: Bucket) -> dict[str, float]:
+def _pending(pipeline: Pipeline, bucket: Bucket) -> dict[str, float]:
     """Return the dashboards whose postponed ingestion may run now, each with the time from which it may run."""
     now, found = time.time(), {}
-    for name in sorted(PurePath(file).stem for file in flow.spec.dashboards):
-        state = stage_state.read(bucket, object_names.stage_state_key(flow.name, "dashboard", name))
+    for name in sorted(PurePath(file).stem for file in pipeline.spec.dashboards):
+        state = stage_state.read(bucket, object_names.stage_state_key(pipeline.name, "dashboard", name))
         allowed_at = state.get(INGESTION_ALLOWED_AT)
         if allowed_at is not None and float(allowed_at) <= now:
             found[name] = float(allowed_at)
     return found
 
 
-def _expired(flow: Flow, bucket: Bucket) -> dict[str, str]:
+def _expired(pipeline: Pipeline, bucket: Bucket) -> dict[str, str]:
     """Return the datasets with a replaced build whose retention has ended, each with its oldest such build."""
     ended = time.time() - refined_table.RETENTION_SECONDS
     found = {}
-    for dataset in flow.spec.datasets:
-        state = stage_state.read(bucket, object_names.stage_state_key(flow.name, "dataset", dataset.name))
+    for dataset in pipeline.spec.datasets:
+        state = stage_state.read(bucket, object_names.stage_state_key(pipeline.name, "dataset", dataset.name))
         replaced = sorted((since, build) for build, since in state.get("seen", {}).items())
         if replaced and replaced[0][0] <= ended:
             found[dataset.name] = replaced[0][1]

@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.flow import PURPOSE, Flow
+from cdc_lake.pipeline.pipeline import PURPOSE, Pipeline
 
 DEAD_LETTERS = "dead_letters_empty"
 """A check of raw that apply runs also evaluate: applying writes dead letters, and a replay removes them."""
@@ -64,20 +64,20 @@ class Job:
 class Jobs:
     """The jobs of one pipeline."""
 
-    def __init__(self, flow: Flow, checks: Sequence[dg.AssetChecksDefinition]) -> None:
-        self.flow = flow
+    def __init__(self, pipeline: Pipeline, checks: Sequence[dg.AssetChecksDefinition]) -> None:
+        self.pipeline = pipeline
         light = tiers.light(checks)
-        source = [table.key("source") for table in flow.tables]
-        lake = [table.key("lake") for table in flow.lake_tables]
-        raw = [table.key("raw") for table in flow.tables]
-        topic = [table.key("topic") for table in flow.tables]
-        datasets = [flow.key("dataset", dataset.name) for dataset in flow.spec.datasets]
-        dashboards = [flow.key("dashboard", PurePath(file).stem) for file in flow.spec.dashboards]
+        source = [table.key("source") for table in pipeline.tables]
+        lake = [table.key("lake") for table in pipeline.lake_tables]
+        raw = [table.key("raw") for table in pipeline.tables]
+        topic = [table.key("topic") for table in pipeline.tables]
+        datasets = [pipeline.key("dataset", dataset.name) for dataset in pipeline.spec.datasets]
+        dashboards = [pipeline.key("dashboard", PurePath(file).stem) for file in pipeline.spec.dashboards]
         stages = [*source, *topic, *raw, *lake, *datasets, *dashboards]
         self.all = self._job("", "All stages, with their light checks.", stages, light)
         starting = "Starts the source connector if it does not run."
-        self.connect = self._job("connect", starting, [] if flow.polled else topic, light)
-        self.poll = self._job("poll", "Polls the tables.", topic if flow.polled else [], light)
+        self.connect = self._job("connect", starting, [] if pipeline.polled else topic, light)
+        self.poll = self._job("poll", "Polls the tables.", topic if pipeline.polled else [], light)
         self.land = self._job("land", "Lands new records and applies them to the lake tables.", [*raw, *lake], light)
         applying = self._job("apply", "Applies landed records to the lake tables.", lake, light)
         letters = tuple(key for key in light if key.name == DEAD_LETTERS)
@@ -121,7 +121,7 @@ class Jobs:
         self, purpose: str, description: str, assets: Sequence[dg.AssetKey], light: Sequence[dg.AssetCheckKey]
     ) -> Job:
         checks = tuple(key for key in light if key.asset_key in assets)
-        return Job(self.flow.name, purpose, f"{self.flow.name}: {description}", tuple(assets), checks)
+        return Job(self.pipeline.name, purpose, f"{self.pipeline.name}: {description}", tuple(assets), checks)
 
     def _checking(self, purpose: str, description: str, checks: Sequence[dg.AssetCheckKey]) -> Job:
-        return Job(self.flow.name, purpose, f"{self.flow.name}: {description}", (), tuple(checks))
+        return Job(self.pipeline.name, purpose, f"{self.pipeline.name}: {description}", (), tuple(checks))

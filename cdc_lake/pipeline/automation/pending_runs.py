@@ -12,13 +12,13 @@ from cdc_lake.pipeline.automation.run_requests import Pending
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.parquet_target import registering
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.short_digest import short_digest
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 
 
-def pending_adoption(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectStore) -> Pending:
+def pending_adoption(table: PipelineTable, sink: Sink, kafka: Kafka, store: ObjectStore) -> Pending:
     """Return the position of a run that adopts new objects of a sink connector, if there are any."""
     where = location(store)
     try:
@@ -39,7 +39,7 @@ def pending_adoption(table: TableFlow, sink: Sink, kafka: Kafka, store: ObjectSt
     return f"land:{table.topic}:{found.state.topic_id}:after-manifest-{found.spec.head}:objects-{digest}"
 
 
-def pending_apply(table: TableFlow, store: ObjectStore, owner: str) -> Pending:
+def pending_apply(table: PipelineTable, store: ObjectStore, owner: str) -> Pending:
     """Return the position of a run that applies new manifests, or a new version of the source's schema, to a target."""
     return _first(_pending_apply(each, store, owner) for each in table.in_targets)
 
@@ -50,7 +50,7 @@ def _first(found: Iterable[Pending]) -> Pending:
     return next((each for each in pending if isinstance(each, str)), pending[0])
 
 
-def _pending_apply(table: TableFlow, store: ObjectStore, owner: str) -> Pending:
+def _pending_apply(table: PipelineTable, store: ObjectStore, owner: str) -> Pending:
     where = location(store)
     spec = table.upsert_spec(where, owner=owner)
     bucket = where.store()
@@ -66,7 +66,7 @@ def _pending_apply(table: TableFlow, store: ObjectStore, owner: str) -> Pending:
     return dg.SkipReason("everything that is landed is applied")
 
 
-def reported_instants(instance: dg.DagsterInstance, tables: Iterable[TableFlow]) -> Mapping[dg.AssetKey, str]:
+def reported_instants(instance: dg.DagsterInstance, tables: Iterable[PipelineTable]) -> Mapping[dg.AssetKey, str]:
     """Return the instant of the commit that each lake table's newest materialisation reports, by asset; "" for none."""
     latest = instance.get_latest_materialization_events([table.key("lake") for table in tables])
     found = {}
@@ -77,7 +77,7 @@ def reported_instants(instance: dg.DagsterInstance, tables: Iterable[TableFlow])
     return found
 
 
-def pending_report(table: TableFlow, store: ObjectStore, reported: Mapping[dg.AssetKey, str]) -> Pending:
+def pending_report(table: PipelineTable, store: ObjectStore, reported: Mapping[dg.AssetKey, str]) -> Pending:
     """Return the position of a run that reports a lake commit that is not in `reported` (see reported_instants()).
 
     The catalog may lack such a commit. Its run failed after the commit, or a command wrote it (`dlq replay`,
@@ -86,12 +86,12 @@ def pending_report(table: TableFlow, store: ObjectStore, reported: Mapping[dg.As
     return _first(_pending_report(each, store, reported.get(each.key("lake"))) for each in table.in_targets)
 
 
-def _subject(table: TableFlow) -> str:
+def _subject(table: PipelineTable) -> str:
     """Return the part of the key for a table in a target: the topic, and the lake table unless it is named like it."""
     return f"{table.topic}:{table.lake_table}" if table.lake_table != table.name else table.topic
 
 
-def _pending_report(table: TableFlow, store: ObjectStore, reported: str | None) -> Pending:
+def _pending_report(table: PipelineTable, store: ObjectStore, reported: str | None) -> Pending:
     commit = lake_commit.newest(location(store).store(), table)
     if commit is None:
         return dg.SkipReason("the lake table does not exist yet, and there is nothing to apply")

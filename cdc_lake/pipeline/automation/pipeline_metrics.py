@@ -11,9 +11,9 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation.sensors.parallel_map import map_parallel
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import topic_state
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.aws.metrics import UNLANDED, WATERMARK_AGE
 from resources.errors import ResourceError
 from resources.kafka.resource import Kafka
@@ -32,7 +32,7 @@ MAX_SECONDS = 15.0
 """The time for all tables. The sensor that calls measure() may already have used 40 s of its 60 s for checks."""
 
 
-def measure(flow: Flow, kafka: Kafka, store: ObjectStore) -> Measurement:
+def measure(pipeline: Pipeline, kafka: Kafka, store: ObjectStore) -> Measurement:
     """Return the age of the oldest watermark, and the number of unlanded offsets of all tables.
 
     The age is omitted while a table has no known watermark: the alarm treats missing data as a breach. The offsets of
@@ -40,9 +40,9 @@ def measure(flow: Flow, kafka: Kafka, store: ObjectStore) -> Measurement:
     """
     bucket = location(store).store()
 
-    def measure_table(table: TableFlow) -> tuple[int, list[float | None]]:
+    def measure_table(table: PipelineTable) -> tuple[int, list[float | None]]:
         # Read the chain before the topic, so that it never appears to be ahead of the topic.
-        head = Chain(bucket, flow.name, table.topic).head()
+        head = Chain(bucket, pipeline.name, table.topic).head()
         state = topic_state.current(kafka, table, bucket)
         watermarks = [table_progress.lake_watermark(bucket, each, state) for each in table.in_targets]
         ages = [None if found is None else standard_metadata.age(found) for found in watermarks]
@@ -51,7 +51,9 @@ def measure(flow: Flow, kafka: Kafka, store: ObjectStore) -> Measurement:
     ages: list[float | None] = []
     unlanded = 0
     unknown: dict[str, str] = {}
-    for table, found in zip(flow.tables, map_parallel(flow.tables, measure_table, seconds=MAX_SECONDS), strict=True):
+    for table, found in zip(
+        pipeline.tables, map_parallel(pipeline.tables, measure_table, seconds=MAX_SECONDS), strict=True
+    ):
         if isinstance(found, ContractError | ResourceError):
             unknown[table.name] = found.user_message
         elif isinstance(found, Exception):

@@ -8,31 +8,31 @@ import dagster as dg
 
 from cdc_lake.pipeline.checks import dataset, lake, polling, raw, replica_identity, source, topic, watermark
 from cdc_lake.pipeline.checks.light_check import LightCheck
-from cdc_lake.pipeline.flow import Flow
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 
 
-def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
+def build(pipeline: Pipeline) -> list[dg.AssetChecksDefinition]:
     """Return all checks of a pipeline."""
     return [
-        *source.build(flow),
-        *(check for table in flow.tables for check in topic.build(table)),
-        *(check for table in flow.tables for check in _source_kind_checks(table)),
-        *(check for table in flow.tables for check in raw.build(table)),
-        *(check.definition for table in flow.tables for check in watermark.light(table)),
-        *(check for table in flow.lake_tables for check in lake.build(table)),
-        *dataset.build(flow),
+        *source.build(pipeline),
+        *(check for table in pipeline.tables for check in topic.build(table)),
+        *(check for table in pipeline.tables for check in _source_kind_checks(table)),
+        *(check for table in pipeline.tables for check in raw.build(table)),
+        *(check.definition for table in pipeline.tables for check in watermark.light(table)),
+        *(check for table in pipeline.lake_tables for check in lake.build(table)),
+        *dataset.build(pipeline),
     ]
 
 
-def _source_kind_checks(table: TableFlow) -> list[dg.AssetChecksDefinition]:
+def _source_kind_checks(table: PipelineTable) -> list[dg.AssetChecksDefinition]:
     """Return the checks that depend on `source.kind`."""
     if table.pipeline.polled:
         return polling.build(table)
     return [check.definition for check in replica_identity.light(table)]
 
 
-def light(table: TableFlow) -> list[LightCheck]:
+def light(table: PipelineTable) -> list[LightCheck]:
     """Return a table's checks that can run without a Dagster run, which the health sensor evaluates."""
     own = (polling,) if table.pipeline.polled else (replica_identity, source)
     modules = (topic, raw, watermark, *own)

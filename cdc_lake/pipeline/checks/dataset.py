@@ -15,8 +15,8 @@ from cdc_lake.pipeline.assets.dataset_totals import as_decimal, totals
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import polling
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
 from cdc_lake.pipeline.source_health import topic_state
 from resources.athena import Athena
 from resources.connect.connector_interface import Connectors
@@ -26,17 +26,17 @@ from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 
 
-def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
+def build(pipeline: Pipeline) -> list[dg.AssetChecksDefinition]:
     """Return one check for each dataset that has a source query."""
-    names = [dataset.name for dataset in flow.spec.datasets]
-    return [_check(flow, name) for name in names if (flow.folder / f"{name}.source.sql").is_file()]
+    names = [dataset.name for dataset in pipeline.spec.datasets]
+    return [_check(pipeline, name) for name in names if (pipeline.folder / f"{name}.source.sql").is_file()]
 
 
-def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
-    query = flow.sql(f"{name}.source.sql", "datasets")
+def _check(pipeline: Pipeline, name: str) -> dg.AssetChecksDefinition:
+    query = pipeline.sql(f"{name}.source.sql", "datasets")
 
     @dg.asset_check(
-        asset=flow.key("dataset", name),
+        asset=pipeline.key("dataset", name),
         name="totals_equal_source",
         description=f"The row count and sums of {name} equal those of {name}.source.sql on the source.",
         metadata={**tiers.SCHEDULED, "sql": dg.MetadataValue.md(f"```sql\n{query}\n```")},
@@ -50,11 +50,11 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
         athena: Athena,
         deployment: Deployment,
     ) -> dg.AssetCheckResult:
-        commits = table_progress.lake_commits(location(store).store(), flow)
-        found = totals(athena, flow.catalog, name)
+        commits = table_progress.lake_commits(location(store).store(), pipeline)
+        found = totals(athena, pipeline.catalog, name)
         columns = [column for column, _ in found.columns]
         sums = [pg.SQL("sum({})").format(pg.Identifier(column)) for column in columns[1:]]
-        source_database = flow.source_postgres(postgres)
+        source_database = pipeline.source_postgres(postgres)
         with source_database.connect() as connection, connection.cursor() as cursor:
             cursor.execute(
                 pg.SQL("select {} from ({}) as question").format(
@@ -67,8 +67,8 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
         # The lake was queried before the source: a change that the source committed in between is not applied yet, or
         # is in a later commit of the lake.
         late = lake != source and (
-            _has_pending(flow, source_database, kafka, connect, store, deployment.stream_seconds)
-            or table_progress.lake_commits(location(store).store(), flow) != commits
+            _has_pending(pipeline, source_database, kafka, connect, store, deployment.stream_seconds)
+            or table_progress.lake_commits(location(store).store(), pipeline) != commits
         )
         return dg.AssetCheckResult(
             passed=lake == source,
@@ -84,17 +84,17 @@ def _check(flow: Flow, name: str) -> dg.AssetChecksDefinition:
 
 
 def _has_pending(
-    flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore, seconds: float
+    pipeline: Pipeline, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore, seconds: float
 ) -> bool:
     """Return whether a change that is committed by now is not in the lake yet; deletes of polled rows do not count."""
     where = location(store)
     bucket = where.store()
-    if not flow.polled:
-        table_progress.barrier(postgres, kafka, connect, flow, seconds)
-    elif any(polling.has_unpolled_rows(table, postgres, bucket) for table in flow.tables):
+    if not pipeline.polled:
+        table_progress.barrier(postgres, kafka, connect, pipeline, seconds)
+    elif any(polling.has_unpolled_rows(table, postgres, bucket) for table in pipeline.tables):
         return True
-    for table in flow.tables:
-        head = Chain(bucket, flow.name, table.topic).head()
+    for table in pipeline.tables:
+        head = Chain(bucket, pipeline.name, table.topic).head()
         if table_progress.offsets_behind(head, topic_state.current(kafka, table, bucket)) > 0:
             return True
         commit = lake_commit.newest(bucket, table)

@@ -11,10 +11,10 @@ from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import parquet_lake, tiers
-from cdc_lake.pipeline.flow import VERIFY_POOL
 from cdc_lake.pipeline.operations.verification import Systems, verify_applied
+from cdc_lake.pipeline.pipeline import VERIFY_POOL
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
 from resources.connect.connector_interface import Connectors
 from resources.deployment import Deployment
@@ -26,7 +26,7 @@ from resources.spark.job_interface import SparkJobs
 _MAX_SHOWN = 10
 
 
-def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
+def build(table: PipelineTable) -> list[dg.AssetChecksDefinition]:
     """Return the checks of a lake asset."""
     asset = table.key("lake")
     entry = f'"{table.database}"."{table.catalog_table}"'
@@ -135,7 +135,7 @@ def _name(key: str) -> str:
     return key.rpartition("/")[2]
 
 
-def _not_compared(table: TableFlow, found: VerifyReport, nothing_compared: bool) -> str | None:
+def _not_compared(table: PipelineTable, found: VerifyReport, nothing_compared: bool) -> str | None:
     """Return which keys were not compared, and what to do; None if all keys were compared."""
     if found.never_compared:
         first = ", ".join(f"{name}={value}" for name, value in found.never_compared[0].items())

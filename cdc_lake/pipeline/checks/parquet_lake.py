@@ -13,14 +13,14 @@ from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.parquet_target import raw_table
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.glue.catalog import GlueCatalog
 from resources.object_store import ObjectStore
 
 _MAX_SHOWN = 10
 
 
-def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
+def build(table: PipelineTable) -> list[dg.AssetChecksDefinition]:
     """Return the checks of the lake asset that Hudi tables do not have."""
 
     @dg.asset_check(
@@ -68,7 +68,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     return [columns_registered, objects_listed]
 
 
-def unlisted(bucket: Bucket, table: TableFlow) -> Mapping[str, bool]:
+def unlisted(bucket: Bucket, table: PipelineTable) -> Mapping[str, bool]:
     """Return the keys of the topic's raw objects that no manifest of the chain lists.
 
     The value is true if manifests have committed the object's offsets, so that no later manifest can list it.

@@ -8,20 +8,20 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
 from cdc_lake.pipeline.operations import polling
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 
 
-def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
+def build(table: PipelineTable) -> list[dg.AssetChecksDefinition]:
     """Return the checks of the source and topic assets."""
     return [*(check.definition for check in light(table)), _polls_continuous(table)]
 
 
-def light(table: TableFlow) -> list[LightCheck]:
+def light(table: PipelineTable) -> list[LightCheck]:
     """Return the checks that the health sensor also evaluates."""
-    flow, poll = table.pipeline, table.poll
+    pipeline, poll = table.pipeline, table.poll
     columns = [name for name in (poll.timestamp, poll.incrementing) if name]
 
     @light_check(
@@ -34,7 +34,7 @@ def light(table: TableFlow) -> list[LightCheck]:
         op_tags=step_priority.STREAM,
     )
     def polled_column_indexed(postgres: Postgres) -> dg.AssetCheckResult:
-        schema, database = flow.spec.source.schema_, flow.source_postgres(postgres)
+        schema, database = pipeline.spec.source.schema_, pipeline.source_postgres(postgres)
         missing = [name for name in columns if not database.has_index(schema, table.polled_table, name)]
         remedy = "; ".join(f'CREATE INDEX CONCURRENTLY ON "{schema}"."{table.polled_table}" ("{c}")' for c in missing)
         return dg.AssetCheckResult(
@@ -53,7 +53,7 @@ def light(table: TableFlow) -> list[LightCheck]:
         op_tags=step_priority.STREAM,
     )
     def transactions_visible(postgres: Postgres) -> dg.AssetCheckResult:
-        found = flow.source_postgres(postgres).transactions_bound()
+        found = pipeline.source_postgres(postgres).transactions_bound()
         return dg.AssetCheckResult(
             passed=found.prepared is None,
             metadata={
@@ -66,8 +66,8 @@ def light(table: TableFlow) -> list[LightCheck]:
     return [polled_column_indexed, transactions_visible]
 
 
-def _polls_continuous(table: TableFlow) -> dg.AssetChecksDefinition:
-    flow = table.pipeline
+def _polls_continuous(table: PipelineTable) -> dg.AssetChecksDefinition:
+    pipeline = table.pipeline
 
     @dg.asset_check(
         asset=table.key("topic"),
@@ -83,7 +83,7 @@ def _polls_continuous(table: TableFlow) -> dg.AssetChecksDefinition:
             if last is None:
                 return dg.AssetCheckResult(passed=False, metadata={"faults": "the table was never polled"})
             chain.require_topic(last.poll, polling.topic_id(table, kafka))
-            epoch = polling.current_epoch(table, flow.source_postgres(postgres), bucket)
+            epoch = polling.current_epoch(table, pipeline.source_postgres(postgres), bucket)
         except ContractError as error:
             return dg.AssetCheckResult(passed=False, metadata={"faults": error.user_message})
         return dg.AssetCheckResult(

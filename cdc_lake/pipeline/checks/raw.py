@@ -14,16 +14,16 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import chain_verification, tiers
 from cdc_lake.pipeline.checks.chain_verification import VerifyResult
 from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake.pipeline.spark_jobs.small_landings import SMALL_LANDING_OFFSETS
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 
 _MAX_SHOWN = 10
 
 
-def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
+def build(table: PipelineTable) -> list[dg.AssetChecksDefinition]:
     """Return the checks of a raw asset."""
     asset = table.key("raw")
 
@@ -42,7 +42,7 @@ def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
     ]
 
 
-def light(table: TableFlow) -> list[LightCheck]:
+def light(table: PipelineTable) -> list[LightCheck]:
     """Return the checks that the health sensor evaluates without a run.
 
     `cdc-lake dlq drop` changes the result of one of them; in continuous mode, no run evaluates the others.
@@ -51,11 +51,11 @@ def light(table: TableFlow) -> list[LightCheck]:
     return [_dead_letters_empty(table), *(_landing_checks(table) if continuous else ())]
 
 
-def _landing_checks(table: TableFlow) -> list[LightCheck]:
-    flow = table.pipeline
+def _landing_checks(table: PipelineTable) -> list[LightCheck]:
+    pipeline = table.pipeline
     asset = table.key("raw")
     waiting = table.landing.flush_records
-    if flow.spec.mode == "continuous":
+    if pipeline.spec.mode == "continuous":
         waiting = max(waiting, SMALL_LANDING_OFFSETS)
 
     @light_check(
@@ -80,7 +80,7 @@ def _landing_checks(table: TableFlow) -> list[LightCheck]:
     def landed_to_the_end(kafka: Kafka, store: ObjectStore) -> dg.AssetCheckResult:
         # Read the chain before the topic, so that it never appears to be ahead of the topic.
         bucket = location(store).store()
-        head = Chain(bucket, flow.name, table.topic).head()
+        head = Chain(bucket, pipeline.name, table.topic).head()
         state = topic_state.current(kafka, table, bucket)
         behind = table_progress.offsets_behind(head, state)
         same = head is None or head.topic_id == state.topic_id
@@ -97,21 +97,21 @@ def _landing_checks(table: TableFlow) -> list[LightCheck]:
     return [manifests_contiguous, landed_to_the_end]
 
 
-def _dead_letters_empty(table: TableFlow) -> LightCheck:
-    flow = table.pipeline
+def _dead_letters_empty(table: PipelineTable) -> LightCheck:
+    pipeline = table.pipeline
 
     @light_check(
         asset=table.key("raw"),
         description=(
-            f"Pipeline {flow.name} has no dead letters. `cdc-lake dlq list {flow.name}` lists them, and `dlq replay` "
-            "applies them after their cause is fixed."
+            f"Pipeline {pipeline.name} has no dead letters. `cdc-lake dlq list {pipeline.name}` lists them, and `dlq "
+            "replay` applies them after their cause is fixed."
         ),
     )
     def dead_letters_empty(store: ObjectStore) -> dg.AssetCheckResult:
         bucket = location(store).store()
-        count = sum(1 for _ in dead_letters.keys(bucket, flow.name))
-        first = {letter.id: letter.reason for letter in islice(dead_letters.letters(bucket, flow.name), _MAX_SHOWN)}
-        message = f"Records that are not in the lake: {count}. `cdc-lake dlq list {flow.name}` lists their causes."
+        count = sum(1 for _ in dead_letters.keys(bucket, pipeline.name))
+        first = {letter.id: letter.reason for letter in islice(dead_letters.letters(bucket, pipeline.name), _MAX_SHOWN)}
+        message = f"Records that are not in the lake: {count}. `cdc-lake dlq list {pipeline.name}` lists their causes."
         return dg.AssetCheckResult(
             passed=not count,
             description=message if count else None,
@@ -121,7 +121,7 @@ def _dead_letters_empty(table: TableFlow) -> LightCheck:
     return dead_letters_empty
 
 
-def _verified(table: TableFlow, store: ObjectStore, verify: Callable[[Chain], VerifyResult]) -> dg.AssetCheckResult:
+def _verified(table: PipelineTable, store: ObjectStore, verify: Callable[[Chain], VerifyResult]) -> dg.AssetCheckResult:
     try:
         found = verify(Chain(location(store).store(), table.pipeline.name, table.topic))
     except ContractError as error:

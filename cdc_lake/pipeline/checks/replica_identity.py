@@ -7,14 +7,14 @@ import dagster as dg
 
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health.omitted_columns import replica_identity
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.postgres.resource import Postgres
 
 
-def light(table: TableFlow) -> list[LightCheck]:
+def light(table: PipelineTable) -> list[LightCheck]:
     """Return the check of a topic asset."""
-    flow = table.pipeline
+    pipeline = table.pipeline
 
     @light_check(
         asset=table.key("topic"),
@@ -24,8 +24,8 @@ def light(table: TableFlow) -> list[LightCheck]:
         op_tags=step_priority.STREAM,
     )
     def replica_identity_full(postgres: Postgres) -> dg.AssetCheckResult:
-        source = flow.source_postgres(postgres)
-        found = source.replica_identity(flow.spec.source.schema_, table.name)
+        source = pipeline.source_postgres(postgres)
+        found = source.replica_identity(pipeline.spec.source.schema_, table.name)
         return dg.AssetCheckResult(
             passed=found == replica_identity(table, source),
             metadata={

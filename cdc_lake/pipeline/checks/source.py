@@ -7,31 +7,31 @@ import dagster as dg
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
-from cdc_lake.pipeline.flow import Flow
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.postgres.resource import Postgres
 
 _MAX_SHOWN = 10
 
 
-def build(flow: Flow) -> list[dg.AssetChecksDefinition]:
+def build(pipeline: Pipeline) -> list[dg.AssetChecksDefinition]:
     """Return a check for each SQL file, on the first table's source asset, and a TRUNCATE check for each table."""
-    truncate = [] if flow.polled else [check.definition for table in flow.tables for check in light(table)]
-    return [*(_check(flow, file) for file in flow.spec.source.checks), *truncate]
+    truncate = [] if pipeline.polled else [check.definition for table in pipeline.tables for check in light(table)]
+    return [*(_check(pipeline, file) for file in pipeline.spec.source.checks), *truncate]
 
 
-def _check(flow: Flow, file: str) -> dg.AssetChecksDefinition:
-    sql = flow.sql(file, "source.checks")
+def _check(pipeline: Pipeline, file: str) -> dg.AssetChecksDefinition:
+    sql = pipeline.sql(file, "source.checks")
 
     @dg.asset_check(
-        asset=flow.tables[0].key("source"),
+        asset=pipeline.tables[0].key("source"),
         name=PurePath(file).stem,
         description=f"{file} returns no row from the source.",
         metadata={**tiers.SCHEDULED, "sql": dg.MetadataValue.md(f"```sql\n{sql}\n```")},
         op_tags=step_priority.LAKE,
     )
     def no_rows(postgres: Postgres) -> dg.AssetCheckResult:
-        with flow.source_postgres(postgres).connect() as connection, connection.cursor() as cursor:
+        with pipeline.source_postgres(postgres).connect() as connection, connection.cursor() as cursor:
             cursor.execute(sql)
             faults = cursor.fetchmany(_MAX_SHOWN)
             found = cursor.rowcount
@@ -43,9 +43,9 @@ def _check(flow: Flow, file: str) -> dg.AssetChecksDefinition:
     return no_rows
 
 
-def light(table: TableFlow) -> list[LightCheck]:
+def light(table: PipelineTable) -> list[LightCheck]:
     """Return the check of a table's source asset."""
-    flow = table.pipeline
+    pipeline = table.pipeline
 
     @light_check(
         asset=table.key("source"),
@@ -54,13 +54,13 @@ def light(table: TableFlow) -> list[LightCheck]:
         op_tags=step_priority.STREAM,
     )
     def truncate_refused(postgres: Postgres) -> dg.AssetCheckResult:
-        found = flow.source_postgres(postgres).truncatable(flow.spec.source.schema_, table.name)
+        found = pipeline.source_postgres(postgres).truncatable(pipeline.spec.source.schema_, table.name)
         return dg.AssetCheckResult(
             passed=not found,
             metadata={
                 "unguarded": dg.MetadataValue.json([f"{schema}.{name}" for schema, name in found]),
                 "remedy": f"materialise {table.asset('source')}; if it was truncated, run `cdc-lake resnapshot "
-                f"{flow.name}`",
+                f"{pipeline.name}`",
             },
         )
 

@@ -7,8 +7,8 @@ from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import stream_continuity
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
@@ -17,28 +17,28 @@ from resources.postgres.resource import Postgres
 _MB = 2**20
 
 
-def build(table: TableFlow) -> list[dg.AssetChecksDefinition]:
+def build(table: PipelineTable) -> list[dg.AssetChecksDefinition]:
     """Return the checks of a topic asset."""
     whole = [] if table.pipeline.polled else [_stream_whole(table)]
     return [*(check.definition for check in light(table)), *whole]
 
 
-def light(table: TableFlow) -> list[LightCheck]:
+def light(table: PipelineTable) -> list[LightCheck]:
     """Return the checks that the health sensor also evaluates."""
     return [*([] if table.pipeline.polled else _connector_checks(table)), _topic_contract(table)]
 
 
-def _connector_checks(table: TableFlow) -> list[LightCheck]:
-    flow = table.pipeline
+def _connector_checks(table: PipelineTable) -> list[LightCheck]:
+    pipeline = table.pipeline
     asset = table.key("topic")
 
     @light_check(
         asset=asset,
-        description=f"Connector {flow.connector} and all its tasks are RUNNING.",
+        description=f"Connector {pipeline.connector} and all its tasks are RUNNING.",
         metadata=tiers.LATENESS,
     )
     def connector_running(connect: dg.ResourceParam[Connectors]) -> dg.AssetCheckResult:
-        status = connect.status(flow.connector)
+        status = connect.status(pipeline.connector)
         if status is None:
             return dg.AssetCheckResult(passed=False, metadata={"state": "the connector does not exist"})
         return dg.AssetCheckResult(
@@ -55,18 +55,19 @@ def _connector_checks(table: TableFlow) -> list[LightCheck]:
     @light_check(
         asset=asset,
         description=(
-            f"Slot {flow.slot} is active, valid, and retains less than {flow.spec.retained_wal_limit_mb} MB of WAL."
+            f"Slot {pipeline.slot} is active, valid, and retains less than {pipeline.spec.retained_wal_limit_mb} MB of "
+            "WAL."
         ),
         metadata=tiers.LATENESS,
     )
     def slot_healthy(postgres: Postgres) -> dg.AssetCheckResult:
-        slot = flow.source_postgres(postgres).slot(flow.slot)
+        slot = pipeline.source_postgres(postgres).slot(pipeline.slot)
         if slot is None:
-            return dg.AssetCheckResult(passed=False, metadata={"slot": f"there is no slot {flow.slot}"})
+            return dg.AssetCheckResult(passed=False, metadata={"slot": f"there is no slot {pipeline.slot}"})
         retained = slot.retained_bytes
         healthy = slot.active and slot.invalidation_reason is None and retained is not None
         return dg.AssetCheckResult(
-            passed=healthy and (retained or 0) < flow.spec.retained_wal_limit_mb * _MB,
+            passed=healthy and (retained or 0) < pipeline.spec.retained_wal_limit_mb * _MB,
             metadata={
                 "active": slot.active,
                 "retained_wal_bytes": -1 if retained is None else retained,
@@ -78,8 +79,8 @@ def _connector_checks(table: TableFlow) -> list[LightCheck]:
     return [connector_running, slot_healthy]
 
 
-def _topic_contract(table: TableFlow) -> LightCheck:
-    flow = table.pipeline
+def _topic_contract(table: PipelineTable) -> LightCheck:
+    pipeline = table.pipeline
 
     @light_check(
         asset=table.key("topic"),
@@ -91,20 +92,20 @@ def _topic_contract(table: TableFlow) -> LightCheck:
         if found is None:
             return dg.AssetCheckResult(passed=False, metadata={"topic": f"there is no topic {table.topic}"})
         retention = int(found.config["retention.ms"])
-        kept = retention == -1 or retention >= flow.retention_ms
+        kept = retention == -1 or retention >= pipeline.retention_ms
         kept = kept and found.config["retention.bytes"] == "-1"  # a size limit deletes records of any age
         return dg.AssetCheckResult(
             passed=kept
             and found.config["cleanup.policy"] == "delete"
-            and found.partitions == flow.spec.stream.partitions,
-            metadata={**found.config, "partitions": found.partitions, "replay_window_ms": flow.retention_ms},
+            and found.partitions == pipeline.spec.stream.partitions,
+            metadata={**found.config, "partitions": found.partitions, "replay_window_ms": pipeline.retention_ms},
         )
 
     return topic_contract
 
 
-def _stream_whole(table: TableFlow) -> dg.AssetChecksDefinition:
-    flow = table.pipeline
+def _stream_whole(table: PipelineTable) -> dg.AssetChecksDefinition:
+    pipeline = table.pipeline
 
     @dg.asset_check(
         asset=table.key("topic"),
@@ -119,8 +120,10 @@ def _stream_whole(table: TableFlow) -> dg.AssetChecksDefinition:
         postgres: Postgres, kafka: Kafka, connect: dg.ResourceParam[Connectors], store: ObjectStore
     ) -> dg.AssetCheckResult:
         bucket = location(store).store()
-        faults = list(stream_continuity.find_faults(flow, flow.source_postgres(postgres), kafka, connect, bucket))
-        epochs = Epochs(bucket, flow.name)
+        faults = list(
+            stream_continuity.find_faults(pipeline, pipeline.source_postgres(postgres), kafka, connect, bucket)
+        )
+        epochs = Epochs(bucket, pipeline.name)
         epoch = epochs.current()
         if epoch is not None:
             faults += stream_continuity.topic_faults(kafka, table.topic, epoch)
@@ -132,7 +135,7 @@ def _stream_whole(table: TableFlow) -> dg.AssetChecksDefinition:
                 "faults": dg.MetadataValue.json(faults),
                 "epoch": 0 if epoch is None else epoch.number,
                 "snapshot": "not in the lake yet" if unfinished else "not in Kafka yet" if added else "complete",
-                "repair": f"cdc-lake resnapshot {flow.name}"
+                "repair": f"cdc-lake resnapshot {pipeline.name}"
                 if faults or unfinished
                 else f"materialise {table.asset('topic')}"
                 if added

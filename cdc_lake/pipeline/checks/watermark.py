@@ -15,16 +15,16 @@ from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake.pipeline.spec.field_types import seconds
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 
-_Find = Callable[[S3Store, TableFlow, topic_state.TopicState], Watermark | None]
+_Find = Callable[[S3Store, PipelineTable, topic_state.TopicState], Watermark | None]
 
 
-def light(table: TableFlow) -> list[LightCheck]:
+def light(table: PipelineTable) -> list[LightCheck]:
     """Return one check for each of topic, raw and the lake table of each target."""
     bounds = table.pipeline.spec.freshness
     return [
@@ -34,7 +34,7 @@ def light(table: TableFlow) -> list[LightCheck]:
     ]
 
 
-def _check(table: TableFlow, stage: str, bound: str, find: _Find) -> LightCheck:
+def _check(table: PipelineTable, stage: str, bound: str, find: _Find) -> LightCheck:
     polled = table.pipeline.polled
     description = f"The newest heartbeat in {stage} was committed at the source in the last {bound}."
     if polled:

@@ -21,7 +21,7 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.continuous import table_stages
 from cdc_lake.pipeline.continuous.stage_loop import StageLoop
 from cdc_lake.pipeline.continuous.table_stages import TableStages
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
 from cdc_lake.pipeline.spark_jobs.small_landings import SmallLandings
 from resources.athena import Athena
@@ -56,7 +56,7 @@ Report = Callable[[dg.AssetMaterialization | dg.AssetObservation], None]
 
 @contextmanager
 def systems(
-    flow: Flow,
+    pipeline: Pipeline,
     postgres: Postgres,
     kafka: Kafka,
     store: ObjectStore,
@@ -69,14 +69,14 @@ def systems(
 
     `owner` is the owner of the leases. Raises ContractError for a polled pipeline, because run() polls no rows.
     """
-    if flow.polled:
+    if pipeline.polled:
         raise ContractError(
-            f"Cannot run pipeline {flow.name} continuously: it has source.kind query, whose rows the sensor "
-            f"{flow.name}_poll polls. Let `cdc-lake dev` run it."
+            f"Cannot run pipeline {pipeline.name} continuously: it has source.kind query, whose rows the sensor "
+            f"{pipeline.name}_poll polls. Let `cdc-lake dev` run it."
         )
     jobs = JobRuns(SmallLandings(_one_session(spark), kafka))
     try:
-        yield LakeSystems(flow.source_postgres(postgres), kafka, store, jobs, glue, athena, owner)
+        yield LakeSystems(pipeline.source_postgres(postgres), kafka, store, jobs, glue, athena, owner)
     finally:
         jobs.stop()
 
@@ -93,7 +93,7 @@ def _one_session(spark: SparkJobs) -> SparkJobs:
 
 
 def run(
-    flow: Flow, systems: LakeSystems, report: Report, stop: threading.Event, seconds: float = REPORT_SECONDS
+    pipeline: Pipeline, systems: LakeSystems, report: Report, stop: threading.Event, seconds: float = REPORT_SECONDS
 ) -> None:
     """Land and apply until `stop` is set, then apply all landed records, and report.
 
@@ -101,9 +101,9 @@ def run(
     and an observation of each asset whose newest attempt failed. Raises LeaseHeldError if the pipeline already runs
     continuously, LeaseLostError, and ResourceError if Spark's JVM has ended.
     """
-    bucket, key = location(systems.store).store(), object_names.continuous_lease_key(flow.name)
+    bucket, key = location(systems.store).store(), object_names.continuous_lease_key(pipeline.name)
     step_limit = threading.Semaphore(MAX_STEPS)
-    stages = [table_stages.build(table, systems, step_limit) for table in flow.tables]
+    stages = [table_stages.build(table, systems, step_limit) for table in pipeline.tables]
     with lease.held(bucket, key, systems.owner) as held:
         for each in stages:
             each.raw.start()

@@ -11,8 +11,8 @@ from cdc_lake.pipeline.assets import lake, raw
 from cdc_lake.pipeline.assets.lake import Batch, LakeSystems
 from cdc_lake.pipeline.continuous.stage_loop import StageLoop
 from cdc_lake.pipeline.operations.land_and_apply import LandResult
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.spark_jobs.small_landings import SMALL_LANDING_OFFSETS
-from cdc_lake.pipeline.table_flow import TableFlow
 
 _POLL_SECONDS, _POLL_SECONDS_PER_TABLE = 0.1, 0.02
 """The end of a topic is read every _POLL_SECONDS. A pipeline with many tables reads it less often, after
@@ -26,17 +26,17 @@ that another run has landed records, and that the source's schema has changed.""
 class TableStages:
     """The loops of one table; `lakes` has the table of each target with its loop."""
 
-    table: TableFlow
+    table: PipelineTable
     raw: StageLoop[LandResult]
-    lakes: Sequence[tuple[TableFlow, StageLoop[Batch]]]
+    lakes: Sequence[tuple[PipelineTable, StageLoop[Batch]]]
 
 
-def build(table: TableFlow, systems: LakeSystems, step_limit: threading.Semaphore) -> TableStages:
+def build(table: PipelineTable, systems: LakeSystems, step_limit: threading.Semaphore) -> TableStages:
     """Return the table's loops, which are not started.
 
     A landing wakes the loops that apply it, and an apply wakes the loop that lands.
     """
-    lakes: list[tuple[TableFlow, StageLoop[Batch]]] = []
+    lakes: list[tuple[PipelineTable, StageLoop[Batch]]] = []
 
     def landed() -> None:
         for _, loop in lakes:
@@ -53,7 +53,7 @@ def build(table: TableFlow, systems: LakeSystems, step_limit: threading.Semaphor
 
 
 def _land(
-    table: TableFlow, systems: LakeSystems, lakes: Sequence[tuple[TableFlow, StageLoop[Batch]]]
+    table: PipelineTable, systems: LakeSystems, lakes: Sequence[tuple[PipelineTable, StageLoop[Batch]]]
 ) -> Callable[[], LandResult | None]:
     ends: Mapping[int, int] = {}
     attempted_at = 0.0
@@ -76,7 +76,7 @@ def _land(
     return step
 
 
-def _apply(table: TableFlow, systems: LakeSystems) -> Callable[[], Batch | None]:
+def _apply(table: PipelineTable, systems: LakeSystems) -> Callable[[], Batch | None]:
     def step() -> Batch | None:
         batch = lake.apply(table, systems)
         return batch if batch.has_changes else None

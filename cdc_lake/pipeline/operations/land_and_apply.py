@@ -19,11 +19,11 @@ from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.landing import pending_offsets
 from cdc_lake.jobs.landing.land import LandReport
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.flow import SourcePostgres
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.parquet_target import raw_table
+from cdc_lake.pipeline.pipeline import SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import schema_capture
-from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake.pipeline.table_progress import LandingInput
 from resources.kafka.resource import Kafka
 
@@ -41,7 +41,7 @@ class LandResult:
 
 
 def land(
-    table: TableFlow,
+    table: PipelineTable,
     postgres: SourcePostgres,
     kafka: Kafka,
     location: S3Location,
@@ -67,7 +67,7 @@ def land(
 
 
 def land_claimed(
-    table: TableFlow, postgres: SourcePostgres, kafka: Kafka, location: S3Location, run: RunJob, claim: lease.Claim
+    table: PipelineTable, postgres: SourcePostgres, kafka: Kafka, location: S3Location, run: RunJob, claim: lease.Claim
 ) -> LandResult:
     """Land or adopt the topic's new records; the caller holds the landing lease `claim`.
 
@@ -84,7 +84,7 @@ def land_claimed(
     return LandResult(found, landing_modes.land(table, kafka, found.spec, run))
 
 
-def land_all(table: TableFlow, attempt: Callable[[], LandResult], seconds: float) -> int:
+def land_all(table: PipelineTable, attempt: Callable[[], LandResult], seconds: float) -> int:
     """Repeat `attempt` until all records that the topic had at the first attempt are landed; return their number.
 
     The land job needs one attempt. A sink connector may write its objects later: the function waits for them. Raises
@@ -130,7 +130,7 @@ class ApplyResult:
     commit: timeline.Commit | None
 
 
-def apply(table: TableFlow, postgres: SourcePostgres, spec: UpsertSpec, run: RunJob, epoch: int = 0) -> ApplyResult:
+def apply(table: PipelineTable, postgres: SourcePostgres, spec: UpsertSpec, run: RunJob, epoch: int = 0) -> ApplyResult:
     """Apply the landed records, after capturing the source's schema.
 
     `epoch` is the epoch of a resnapshot. Raises what schema_capture.capture() and the job raise.

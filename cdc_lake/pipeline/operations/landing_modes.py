@@ -21,7 +21,7 @@ from cdc_lake.jobs.landing import land as landing
 from cdc_lake.jobs.landing import pending_offsets
 from cdc_lake.jobs.landing.land import LandReport
 from cdc_lake.jobs.landing.land_spec import LandSpec
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.errors import OffsetsExpired
 from resources.kafka.resource import Kafka
 
@@ -47,7 +47,7 @@ class KafkaTopic:
             return None
 
 
-def sink(table: TableFlow) -> Sink | None:
+def sink(table: PipelineTable) -> Sink | None:
     """Return the sink connector that writes the table's objects; None if the land job writes them."""
     spec = table.landing.sink
     if spec is None:
@@ -55,7 +55,7 @@ def sink(table: TableFlow) -> Sink | None:
     return Sink(spec.layout, spec.prefix or object_names.sink_prefix(table.pipeline.name), spec.envelope)
 
 
-def written(table: TableFlow, store: ObjectStore) -> Iterator[str]:
+def written(table: PipelineTable, store: ObjectStore) -> Iterator[str]:
     """Yield the keys of the objects that a sink connector has written from the table's topic."""
     found = sink(table)
     if found is not None:
@@ -65,14 +65,14 @@ def written(table: TableFlow, store: ObjectStore) -> Iterator[str]:
                     yield info.key
 
 
-def pending(table: TableFlow, head: Manifest | None, spec: LandSpec) -> Sequence[Span]:
+def pending(table: PipelineTable, head: Manifest | None, spec: LandSpec) -> Sequence[Span]:
     """Return the spans of offsets that are not landed yet. Raises what the job's function pending() raises."""
     found = sink(table)
     return pending_offsets.pending(head, spec) if found is None else adopt.pending(head, AdoptSpec(spec, found))
 
 
 def land(
-    table: TableFlow, kafka: Kafka, spec: LandSpec, run: Callable[[Callable[[Any, Any], Any], Any], Any]
+    table: PipelineTable, kafka: Kafka, spec: LandSpec, run: Callable[[Callable[[Any, Any], Any], Any], Any]
 ) -> LandReport:
     """Land or adopt new records; `run` runs a Spark job with its spec. Raises what the job raises."""
     found = sink(table)

@@ -20,10 +20,10 @@ from cdc_lake.contract.source.poll_state import Bound, Polls, PollState, StoredP
 from cdc_lake.contract.table import lease
 from cdc_lake.jobs.poll import poll as job
 from cdc_lake.jobs.poll.poll import PollSpec
-from cdc_lake.pipeline.flow import SourcePostgres
 from cdc_lake.pipeline.operations.land_and_apply import RunJob
+from cdc_lake.pipeline.pipeline import SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import polled_source, schema_capture, stream_continuity
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.deployment import RECORD_BYTES
 from resources.kafka.resource import Kafka
 
@@ -56,7 +56,7 @@ class PollResult:
     seconds: float
 
 
-def poll(table: TableFlow, systems: Systems) -> PollResult:
+def poll(table: PipelineTable, systems: Systems) -> PollResult:
     """Send all rows that changed before the current bound; first repeat an interrupted poll.
 
     Raises what the source, the job and Polls raise, and LeaseHeldError.
@@ -72,7 +72,7 @@ def poll(table: TableFlow, systems: Systems) -> PollResult:
 
 
 @contextmanager
-def polling_lease(table: TableFlow, systems: Systems) -> Iterator[ObjectStore]:
+def polling_lease(table: PipelineTable, systems: Systems) -> Iterator[ObjectStore]:
     """Hold the table's poll lease; yield the bucket."""
     store = systems.location.store()
     key = object_names.poll_lease_key(table.pipeline.name, table.name)
@@ -80,17 +80,17 @@ def polling_lease(table: TableFlow, systems: Systems) -> Iterator[ObjectStore]:
         yield store
 
 
-def polls(table: TableFlow, store: ObjectStore) -> Polls:
+def polls(table: PipelineTable, store: ObjectStore) -> Polls:
     """Return the table's stored polls."""
     return Polls(store, table.pipeline.name, table.name)
 
 
-def has_changes(table: TableFlow, postgres: SourcePostgres, lower: Bound | None, upper: Bound) -> bool:
+def has_changes(table: PipelineTable, postgres: SourcePostgres, lower: Bound | None, upper: Bound) -> bool:
     """Return whether a row changed from `lower` (None: ever) to before `upper`."""
     return polled_source.finds_row(table, postgres, polled_source.rows(table).window(lower, upper))
 
 
-def has_unpolled_rows(table: TableFlow, postgres: SourcePostgres, store: ObjectStore) -> bool:
+def has_unpolled_rows(table: PipelineTable, postgres: SourcePostgres, store: ObjectStore) -> bool:
     """Return whether the source has a row that changed after the last complete poll."""
     last = polls(table, store).read()
     if last is None or last.poll.reached is None:
@@ -98,13 +98,13 @@ def has_unpolled_rows(table: TableFlow, postgres: SourcePostgres, store: ObjectS
     return polled_source.finds_row(table, postgres, f"not {polled_source.rows(table).settled(last.poll.reached)}")
 
 
-def ensure_topic(table: TableFlow, kafka: Kafka) -> None:
+def ensure_topic(table: PipelineTable, kafka: Kafka) -> None:
     """Create the table's topic if it is missing."""
-    flow = table.pipeline
-    kafka.ensure_topic(table.topic, flow.spec.stream.partitions, flow.topic_settings({}))
+    pipeline = table.pipeline
+    kafka.ensure_topic(table.topic, pipeline.spec.stream.partitions, pipeline.topic_settings({}))
 
 
-def topic_id(table: TableFlow, kafka: Kafka) -> str:
+def topic_id(table: PipelineTable, kafka: Kafka) -> str:
     """Return the id of the table's topic. Raises ContractError if it does not exist."""
     found = kafka.topic(table.topic)
     if found is None:
@@ -119,28 +119,28 @@ def sink_options(kafka: Kafka) -> dict[str, str]:
     return {**kafka.spark_options(), "max.request.size": str(RECORD_BYTES)}
 
 
-def current_epoch(table: TableFlow, postgres: SourcePostgres, store: ObjectStore) -> Epoch:
+def current_epoch(table: PipelineTable, postgres: SourcePostgres, store: ObjectStore) -> Epoch:
     """Return the pipeline's current epoch; begin the first one if there is none.
 
     Raises SourceBrokenError if the server is not that of the epoch.
     """
-    flow = table.pipeline
-    epochs = Epochs(store, flow.name)
+    pipeline = table.pipeline
+    epochs = Epochs(store, pipeline.name)
     epoch = epochs.current()
     if epoch is None:
         try:
-            return epochs.begin(stream_continuity.new_epoch(flow, postgres, 0, "the pipeline was started"))
+            return epochs.begin(stream_continuity.new_epoch(pipeline, postgres, 0, "the pipeline was started"))
         except RaceLostError:  # the first poll of another table began it
             return epochs.read(0)
     epochs.require_whole()
     if faults := tuple(stream_continuity.server_faults(postgres, epoch)):
         found = stream_continuity.new_break(faults)
         epochs.mark_broken(epoch.number, found)
-        raise broken_stream_error(flow.name, found)
+        raise broken_stream_error(pipeline.name, found)
     return epoch
 
 
-def _poll(table: TableFlow, systems: Systems, store: ObjectStore, epoch: Epoch) -> PollResult:
+def _poll(table: PipelineTable, systems: Systems, store: ObjectStore, epoch: Epoch) -> PollResult:
     chain, topic = polls(table, store), topic_id(table, systems.kafka)
     count, records, seconds = 0, 0, 0.0
     while True:
@@ -190,7 +190,7 @@ def _advance(chain: Polls, bound: Bound) -> StoredPoll:
     return chain.advance(last if last.poll.state == "complete" else chain.complete(last), bound)
 
 
-def _send(table: TableFlow, systems: Systems, started: StoredPoll, schema: TableSchema) -> tuple[int, float]:
+def _send(table: PipelineTable, systems: Systems, started: StoredPoll, schema: TableSchema) -> tuple[int, float]:
     """Send the window's rows; return their number, counted by the topic's offsets, and the duration in seconds."""
     kafka, rows, found = systems.kafka, polled_source.rows(table), started.poll
     name = (table.pipeline.spec.source.schema_, table.polled_table)

@@ -11,8 +11,8 @@ from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.operations.polling import Systems, polling_lease, retry_races, topic_id
 from cdc_lake.pipeline.operations.verification_steps import lake_state
 from cdc_lake.pipeline.parquet_target.boundary import current_boundary
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import polled_source
-from cdc_lake.pipeline.table_flow import TableFlow
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ReconcileResult:
     report: ReconcileReport | None
 
 
-def reconcile(table: TableFlow, systems: Systems) -> ReconcileResult:
+def reconcile(table: PipelineTable, systems: Systems) -> ReconcileResult:
     """Send a delete record for each key that is in the lake but not in the source.
 
     The records are landed and applied like those of a poll.
@@ -34,7 +34,7 @@ def reconcile(table: TableFlow, systems: Systems) -> ReconcileResult:
     Raises SourceBrokenError before the first poll and if the server is another one, ResourceError for a standby,
     LeaseHeldError, and what the job raises.
     """
-    flow, kafka = table.pipeline, systems.kafka
+    pipeline, kafka = table.pipeline, systems.kafka
     with polling_lease(table, systems) as store:
         # On another server, or on a standby that is behind, rows would seem to be deleted.
         polling.current_epoch(table, systems.postgres, store)
@@ -51,10 +51,10 @@ def reconcile(table: TableFlow, systems: Systems) -> ReconcileResult:
                 access=polled_source.access(systems.postgres),
                 rows=polled_source.rows(table),
                 location=systems.location,
-                pipeline=flow.name,
+                pipeline=pipeline.name,
                 topic=table.topic,
                 uri=applying.uri(),
-                versions=captured_schema.require_versions(store, flow.name, table.source_table),
+                versions=captured_schema.require_versions(store, pipeline.name, table.source_table),
                 lake=lake,
                 kafka=polling.sink_options(kafka),
                 number=poll.poll.number,

@@ -22,67 +22,67 @@ from cdc_lake.contract.objects import chain_id, object_names
 from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
 from cdc_lake.contract.table import lease
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation, resnapshot
 from cdc_lake.pipeline.operations.resnapshot import Systems
+from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import stream_continuity
-from cdc_lake.pipeline.table_flow import TableFlow
 
 
-def repoll(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
+def repoll(pipeline: Pipeline, systems: Systems, reason: str) -> Iterator[str]:
     """Poll all rows again and repair the lake with them; yield a line for each step.
 
     Continues an epoch that is not complete. Raises ContractError if the pipeline was never started, LeaseHeldError if
     another resnapshot or a writer keeps its lease, and the resources' errors.
     """
     store = systems.location.store()
-    epochs = Epochs(store, flow.name)
-    with resnapshot.resnapshot_lease(store, flow, systems.lease_wait_seconds):
-        chain = chain_id.current(store, flow.name)
+    epochs = Epochs(store, pipeline.name)
+    with resnapshot.resnapshot_lease(store, pipeline, systems.lease_wait_seconds):
+        chain = chain_id.current(store, pipeline.name)
         current = resnapshot.started_epoch(epochs)
         if resnapshot.is_unfinished(epochs, current):
             epoch = current
             yield f"continuing epoch {epoch.number} ({epoch.reason}): its rows are not in the lake yet"
         else:
-            epoch = yield from _next_epoch(flow, systems, epochs, current, reason)
-        yield from resnapshot.open_chains(flow, systems, epoch, chain)
+            epoch = yield from _next_epoch(pipeline, systems, epochs, current, reason)
+        yield from resnapshot.open_chains(pipeline, systems, epoch, chain)
         swept = {}
-        for table in flow.tables:
+        for table in pipeline.tables:
             swept[table.lake_table] = yield from _repair(table, systems, epoch)
         epochs.complete(epoch.number, Completion(snapshot_lsn=None, swept=swept, completed_at=datetime.now(UTC)))
         yield f"epoch {epoch.number} is complete"
 
 
 def _next_epoch(
-    flow: Flow, systems: Systems, epochs: Epochs, current: Epoch, reason: str
+    pipeline: Pipeline, systems: Systems, epochs: Epochs, current: Epoch, reason: str
 ) -> Generator[str, None, Epoch]:
     """Do steps 1 and 2; return the new epoch."""
     with ExitStack() as leases:
         claims = {}
-        for table in flow.tables:
+        for table in pipeline.tables:
             # The poll lease excludes polls too: records that a poll sends now belong to the previous epoch.
             for key in (
-                object_names.poll_lease_key(flow.name, table.name),
-                object_names.landing_lease_key(flow.name, table.topic),
+                object_names.poll_lease_key(pipeline.name, table.name),
+                object_names.landing_lease_key(pipeline.name, table.topic),
             ):
                 held = lease.held(
                     epochs.store, key, f"resnapshot {uuid.uuid4()}", wait_seconds=systems.lease_wait_seconds
                 )
                 claims[table.topic] = leases.enter_context(held).claim
         starts = {}
-        for table in flow.tables:
+        for table in pipeline.tables:
             polling.ensure_topic(table, systems.kafka)
             starts[table.topic], outcome = resnapshot.land_remaining(systems, table, claims[table.topic])
             yield f"{table.name}: {outcome}"
         failpoints.reached("resnapshot.after_landing")
-        new = stream_continuity.new_epoch(flow, systems.postgres, current.number + 1, reason)
+        new = stream_continuity.new_epoch(pipeline, systems.postgres, current.number + 1, reason)
         epoch = epochs.begin(new.model_copy(update={"starts": starts}))
         failpoints.reached("resnapshot.after_epoch")
     yield f"epoch {epoch.number} began: {reason}"
     return epoch
 
 
-def _repair(table: TableFlow, systems: Systems, epoch: Epoch) -> Generator[str, None, int]:
+def _repair(table: PipelineTable, systems: Systems, epoch: Epoch) -> Generator[str, None, int]:
     """Do steps 4 and 5 for a table; return the number of deletes."""
     owner = f"resnapshot {uuid.uuid4()}"
     polled = polling.Systems(
@@ -103,7 +103,7 @@ def _repair(table: TableFlow, systems: Systems, epoch: Epoch) -> Generator[str, 
     return deletes
 
 
-def _apply(table: TableFlow, systems: Systems, epoch: Epoch, owner: str) -> None:
+def _apply(table: PipelineTable, systems: Systems, epoch: Epoch, owner: str) -> None:
     store = systems.location.store()
     land_and_apply.land(
         table, systems.postgres, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds

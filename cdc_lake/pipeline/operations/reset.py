@@ -25,8 +25,8 @@ from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table import lease
 from cdc_lake.pipeline.assets import refined_table
 from cdc_lake.pipeline.connector_config import base_config
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import landing_modes
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
 from cdc_lake.pipeline.publishing.publisher import Dashboards
 from resources.connect.connector_interface import Connectors
 from resources.deployment import Deployment
@@ -35,7 +35,7 @@ from resources.kafka.resource import Kafka
 
 
 def reset(
-    flow: Flow,
+    pipeline: Pipeline,
     postgres: SourcePostgres,
     kafka: Kafka,
     connect: Connectors,
@@ -53,55 +53,55 @@ def reset(
     `lease_wait_seconds`, and the resources' errors.
     """
     with ExitStack() as leases:
-        landings = (object_names.landing_lease_key(flow.name, table.topic) for table in flow.tables)
-        upserts = (table.lease_key for table in flow.lake_tables)
-        polls = (object_names.poll_lease_key(flow.name, table.name) for table in flow.tables if flow.polled)
-        for key in (object_names.resnapshot_lease_key(flow.name), *polls, *landings, *upserts):
+        landings = (object_names.landing_lease_key(pipeline.name, table.topic) for table in pipeline.tables)
+        upserts = (table.lease_key for table in pipeline.lake_tables)
+        polls = (object_names.poll_lease_key(pipeline.name, table.name) for table in pipeline.tables if pipeline.polled)
+        for key in (object_names.resnapshot_lease_key(pipeline.name), *polls, *landings, *upserts):
             leases.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
-        if not flow.polled:
-            yield from _delete_stream(flow, postgres, connect, store, deployment)
-        own = [table.topic for table in flow.tables]
-        for topic in (*own, *flow.own_topics):
+        if not pipeline.polled:
+            yield from _delete_stream(pipeline, postgres, connect, store, deployment)
+        own = [table.topic for table in pipeline.tables]
+        for topic in (*own, *pipeline.own_topics):
             if kafka.delete_topic(topic):
                 yield f"topic {topic}"
         failpoints.reached("reset.after_topics")
-        yield from dashboards.delete(flow.name, [PurePath(file).stem for file in flow.spec.dashboards])
-        datasets = [(flow.catalog, name) for name in refined_table.catalog_names(flow, glue)]
-        tables = [(table.database, name) for table in flow.lake_tables for name in table.catalog_entries]
+        yield from dashboards.delete(pipeline.name, [PurePath(file).stem for file in pipeline.spec.dashboards])
+        datasets = [(pipeline.catalog, name) for name in refined_table.catalog_names(pipeline, glue)]
+        tables = [(table.database, name) for table in pipeline.lake_tables for name in table.catalog_entries]
         for database, name in (*datasets, *tables):
             if glue.delete_table(database, name):
                 yield f"catalog entry {database}.{name}"
         failpoints.reached("reset.after_catalog")
         # Renewed before the objects are deleted, so that a landing that resumes after the reset cannot write to the new
         # chain.
-        chain_id.renew(store, flow.name)
+        chain_id.renew(store, pipeline.name)
         for prefix in (
-            object_names.refined_prefix(flow.name),
-            object_names.lake_prefix(flow.name),
-            object_names.pipeline_prefix(flow.name),
-            object_names.dead_letter_prefix(flow.name),
-            object_names.closed_letter_prefix(flow.name),
+            object_names.refined_prefix(pipeline.name),
+            object_names.lake_prefix(pipeline.name),
+            object_names.pipeline_prefix(pipeline.name),
+            object_names.dead_letter_prefix(pipeline.name),
+            object_names.closed_letter_prefix(pipeline.name),
         ):
             count = store.delete(item.key for item in store.scan(prefix))
             if count:
                 yield f"{counted(count, 'object')} below {prefix}"
             failpoints.reached("reset.after_objects")
-        for table in flow.tables:
+        for table in pipeline.tables:
             # A new topic of this name starts at the same offsets, so that its pipeline would adopt these objects.
             if count := store.delete(landing_modes.written(table, store)):
                 yield f"{counted(count, 'object')} that the sink connector wrote from topic {table.topic}"
 
 
 def _delete_stream(
-    flow: Flow, postgres: SourcePostgres, connect: Connectors, store: ObjectStore, deployment: Deployment
+    pipeline: Pipeline, postgres: SourcePostgres, connect: Connectors, store: ObjectStore, deployment: Deployment
 ) -> Iterator[str]:
     """Delete the connector with its offsets, and the slot."""
-    if connect.get(flow.connector) is None and Epochs(store, flow.name).current() is not None:
+    if connect.get(pipeline.connector) is None and Epochs(store, pipeline.name).current() is not None:
         # The connector was deleted, but Connect keeps its offsets, and deletes only offsets of existing connectors.
-        connect.ensure_stopped(flow.connector, base_config(flow, postgres, deployment))
-    if connect.delete(flow.connector, offsets=True):
-        yield f"connector {flow.connector} with its offsets"
+        connect.ensure_stopped(pipeline.connector, base_config(pipeline, postgres, deployment))
+    if connect.delete(pipeline.connector, offsets=True):
+        yield f"connector {pipeline.connector} with its offsets"
     failpoints.reached("reset.after_connector")
-    if postgres.drop_slot(flow.slot):
-        yield f"replication slot {flow.slot}"
+    if postgres.drop_slot(pipeline.slot):
+        yield f"replication slot {pipeline.slot}"
     failpoints.reached("reset.after_slot")

@@ -41,14 +41,14 @@ from cdc_lake.contract.table import lease
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.operations.epoch_opening import open_epoch
 from cdc_lake.pipeline.operations.land_and_apply import RunJob
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import heartbeat_sequence, schema_capture, stream_continuity, topic_state
 from cdc_lake.pipeline.source_health.omitted_columns import replica_identity
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
 from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
@@ -71,20 +71,20 @@ class Systems:
     settle_seconds: float = topic_state.MAX_TRANSACTION_SECONDS
 
 
-def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
+def resnapshot(pipeline: Pipeline, systems: Systems, reason: str) -> Iterator[str]:
     """Take a new snapshot and repair the lake with it; yield a line for each step.
 
     Continues an epoch whose snapshot is not in the lake yet. Raises ContractError if the pipeline was never started,
     LeaseHeldError if another resnapshot or a writer keeps its lease, and the resources' errors.
     """
     store = systems.location.store()
-    epochs = Epochs(store, flow.name)
-    with resnapshot_lease(store, flow, systems.lease_wait_seconds):
-        chain = chain_id.current(store, flow.name)
+    epochs = Epochs(store, pipeline.name)
+    with resnapshot_lease(store, pipeline, systems.lease_wait_seconds):
+        chain = chain_id.current(store, pipeline.name)
         current = started_epoch(epochs)
         lost = [
             fault
-            for table in flow.tables
+            for table in pipeline.tables
             for fault in stream_continuity.topic_faults(systems.kafka, table.topic, current)
         ]
         if lost and is_unfinished(epochs, current):  # the records of its snapshot are lost, so it cannot be continued
@@ -93,10 +93,10 @@ def resnapshot(flow: Flow, systems: Systems, reason: str) -> Iterator[str]:
             epoch = current
             yield f"continuing epoch {epoch.number} ({epoch.reason}): its snapshot is not in the lake yet"
         else:
-            epoch = yield from _next_epoch(flow, systems, epochs, current, reason)
-        yield from open_chains(flow, systems, epoch, chain)
-        yield from _snapshot(flow, systems, store, epoch)
-        swept = yield from _apply(flow, systems, store, epoch)
+            epoch = yield from _next_epoch(pipeline, systems, epochs, current, reason)
+        yield from open_chains(pipeline, systems, epoch, chain)
+        yield from _snapshot(pipeline, systems, store, epoch)
+        swept = yield from _apply(pipeline, systems, store, epoch)
         epochs.complete(epoch.number, swept)
         yield f"epoch {epoch.number} is complete"
 
@@ -111,13 +111,13 @@ def started_epoch(epochs: Epochs) -> Epoch:
     return current
 
 
-def open_chains(flow: Flow, systems: Systems, epoch: Epoch, chain: str) -> Iterator[str]:
+def open_chains(pipeline: Pipeline, systems: Systems, epoch: Epoch, chain: str) -> Iterator[str]:
     """Capture the schema of each table, and open the epoch in its manifest chain, whose id is `chain`."""
     store = systems.location.store()
-    for table in flow.tables:
+    for table in pipeline.tables:
         # Any schema change is allowed here, because every row is read again.
         schema_capture.capture(table, systems.postgres, store, epoch=epoch.number)
-        if open_epoch(Chain(store, flow.name, table.topic, chain), epoch):
+        if open_epoch(Chain(store, pipeline.name, table.topic, chain), epoch):
             yield f"{table.name}: epoch {epoch.number} opened"
     failpoints.reached("resnapshot.after_opening")
 
@@ -128,24 +128,24 @@ def is_unfinished(epochs: Epochs, epoch: Epoch) -> bool:
 
 
 @contextmanager
-def resnapshot_lease(store: ObjectStore, flow: Flow, wait_seconds: float) -> Iterator[None]:
+def resnapshot_lease(store: ObjectStore, pipeline: Pipeline, wait_seconds: float) -> Iterator[None]:
     """Hold the pipeline's resnapshot lease."""
     with lease.held(
-        store, object_names.resnapshot_lease_key(flow.name), f"resnapshot {uuid.uuid4()}", wait_seconds=wait_seconds
+        store, object_names.resnapshot_lease_key(pipeline.name), f"resnapshot {uuid.uuid4()}", wait_seconds=wait_seconds
     ):
         yield
 
 
 def _next_epoch(
-    flow: Flow, systems: Systems, epochs: Epochs, current: Epoch, reason: str
+    pipeline: Pipeline, systems: Systems, epochs: Epochs, current: Epoch, reason: str
 ) -> Generator[str, None, Epoch]:
     """Do steps 1 to 3; return the new epoch."""
-    source, store = flow.spec.source, epochs.store
-    for table in flow.tables:
+    source, store = pipeline.spec.source, epochs.store
+    for table in pipeline.tables:
         schema_capture.require_snapshot_safe_dates(table, systems.postgres)
-    systems.connect.ensure_stopped(flow.connector, systems.config)
-    yield f"connector {flow.connector} is stopped"
-    for table in flow.tables:  # as the source stage does: the table may have been re-created
+    systems.connect.ensure_stopped(pipeline.connector, systems.config)
+    yield f"connector {pipeline.connector} is stopped"
+    for table in pipeline.tables:  # as the source stage does: the table may have been re-created
         systems.postgres.refuse_truncate(source.schema_, table.name)
         identity = replica_identity(table, systems.postgres)
         systems.postgres.set_replica_identity(source.schema_, table.name, identity)
@@ -160,38 +160,38 @@ def _next_epoch(
             table.topic: landings.enter_context(
                 lease.held(
                     store,
-                    object_names.landing_lease_key(flow.name, table.topic),
+                    object_names.landing_lease_key(pipeline.name, table.topic),
                     f"resnapshot {uuid.uuid4()}",
                     wait_seconds=systems.lease_wait_seconds,
                 )
             ).claim
-            for table in flow.tables
+            for table in pipeline.tables
         }
         starts = {}
-        for table in flow.tables:
-            ensure_topic(systems, flow, table.topic)
+        for table in pipeline.tables:
+            ensure_topic(systems, pipeline, table.topic)
             starts[table.topic], outcome = land_remaining(systems, table, claims[table.topic])
             yield f"{table.name}: {outcome}"
-        ensure_topic(systems, flow, flow.heartbeat_topic)
-        starts[flow.heartbeat_topic] = _start(systems, flow.heartbeat_topic)
+        ensure_topic(systems, pipeline, pipeline.heartbeat_topic)
+        starts[pipeline.heartbeat_topic] = _start(systems, pipeline.heartbeat_topic)
         failpoints.reached("resnapshot.after_landing")
-        systems.connect.delete_offsets(flow.connector)
-        if systems.postgres.drop_slot(flow.slot):
-            yield f"replication slot {flow.slot} dropped"
+        systems.connect.delete_offsets(pipeline.connector)
+        if systems.postgres.drop_slot(pipeline.slot):
+            yield f"replication slot {pipeline.slot} dropped"
         failpoints.reached("resnapshot.after_slot")
-        new = stream_continuity.new_epoch(flow, systems.postgres, current.number + 1, reason)
+        new = stream_continuity.new_epoch(pipeline, systems.postgres, current.number + 1, reason)
         epoch = epochs.begin(new.model_copy(update={"starts": starts}))
         failpoints.reached("resnapshot.after_epoch")
     yield f"epoch {epoch.number} began: {reason}"
     return epoch
 
 
-def ensure_topic(systems: Systems, flow: Flow, topic: str) -> None:
+def ensure_topic(systems: Systems, pipeline: Pipeline, topic: str) -> None:
     """Create a topic of the pipeline if it is missing."""
-    systems.kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings(systems.config))
+    systems.kafka.ensure_topic(topic, pipeline.spec.stream.partitions, pipeline.topic_settings(systems.config))
 
 
-def land_remaining(systems: Systems, table: TableFlow, claim: lease.Claim) -> tuple[Start, str]:
+def land_remaining(systems: Systems, table: PipelineTable, claim: lease.Claim) -> tuple[Start, str]:
     """Land the records that the stopped connector left in the topic, if possible.
 
     Returns the offsets at which the topic continues in the next epoch, and a phrase that describes the outcome.
@@ -219,11 +219,11 @@ def land_remaining(systems: Systems, table: TableFlow, claim: lease.Claim) -> tu
             update={"jump": error.user_message}
         ), f"Cannot land the remaining records: {error.user_message}"
     except ContractError as error:
-        flow = table.pipeline
-        state = "" if flow.polled else f" Connector {flow.connector} is stopped, and nothing else was changed."
-        or_start = "" if flow.polled else f", or materialise {flow.name}/topic to start the connector"
+        pipeline = table.pipeline
+        state = "" if pipeline.polled else f" Connector {pipeline.connector} is stopped, and nothing else was changed."
+        or_start = "" if pipeline.polled else f", or materialise {pipeline.name}/topic to start the connector"
         raise type(error)(
-            f"{error.user_message}{state} Fix the cause and run `cdc-lake resnapshot {flow.name}` again{or_start}."
+            f"{error.user_message}{state} Fix the cause and run `cdc-lake resnapshot {pipeline.name}` again{or_start}."
         ) from error
     return start, f"{records} remaining records landed"
 
@@ -236,15 +236,15 @@ def _start(systems: Systems, topic: str) -> Start:
     return Start(topic_id=found.topic_id, offsets=dict(ends))
 
 
-def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Iterator[str]:
+def _snapshot(pipeline: Pipeline, systems: Systems, store: ObjectStore, epoch: Epoch) -> Iterator[str]:
     """Do step 5."""
     # The snapshot's position is the LSN of the heartbeat that it reads.
-    systems.postgres.write_heartbeat(flow.spec.source.schema_)
+    systems.postgres.write_heartbeat(pipeline.spec.source.schema_)
     # Stores the publication's state before the slot is created. In a continued resnapshot, detects new faults.
-    stream_continuity.require_no_faults(flow, systems.postgres, systems.kafka, systems.connect, store)
-    outcome = systems.connect.put(flow.connector, systems.config)
-    yield f"connector {flow.connector} {outcome}; waiting for its snapshot"
-    systems.connect.wait_running(flow.connector)
+    stream_continuity.require_no_faults(pipeline, systems.postgres, systems.kafka, systems.connect, store)
+    outcome = systems.connect.put(pipeline.connector, systems.config)
+    yield f"connector {pipeline.connector} {outcome}; waiting for its snapshot"
+    systems.connect.wait_running(pipeline.connector)
     failpoints.reached("resnapshot.after_connector")
     # Twice, as in verification.py: a transaction is visible in all topics once a later one is visible in any topic.
     for _ in range(2):
@@ -252,24 +252,27 @@ def _snapshot(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) ->
             systems.postgres,
             systems.kafka,
             systems.connect,
-            flow,
+            pipeline,
             systems.snapshot_seconds,
             systems.poll_seconds,
-            since=epoch.starts.get(flow.heartbeat_topic),
+            since=epoch.starts.get(pipeline.heartbeat_topic),
         )
-    stream_continuity.require_no_faults(flow, systems.postgres, systems.kafka, systems.connect, store)
+    stream_continuity.require_no_faults(pipeline, systems.postgres, systems.kafka, systems.connect, store)
 
 
-def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Generator[str, None, Completion]:
+def _apply(pipeline: Pipeline, systems: Systems, store: ObjectStore, epoch: Epoch) -> Generator[str, None, Completion]:
     """Do step 6; return the epoch's completion."""
-    progress, _ = heartbeat_sequence.read_new(systems.kafka, flow, epoch, stream_progress.load(store, flow.name))
+    progress, _ = heartbeat_sequence.read_new(
+        systems.kafka, pipeline, epoch, stream_progress.load(store, pipeline.name)
+    )
     if not progress.snapshots:
         raise ContractError(
-            f"Cannot sweep the tables of pipeline {flow.name}: the snapshot of epoch {epoch.number} contains no row of "
-            f"{HEARTBEAT_TABLE}, so that its position is not known. Run `cdc-lake resnapshot {flow.name}` again."
+            f"Cannot sweep the tables of pipeline {pipeline.name}: the snapshot of epoch {epoch.number} contains no "
+            f"row of {HEARTBEAT_TABLE}, so that its position is not known. Run `cdc-lake resnapshot {pipeline.name}` "
+            "again."
         )
     lsn, swept = progress.snapshots[-1], {}
-    for table in flow.tables:
+    for table in pipeline.tables:
         owner = f"resnapshot {uuid.uuid4()}"
         landing = partial(
             land_and_apply.land,
@@ -293,7 +296,7 @@ def _apply(flow: Flow, systems: Systems, store: ObjectStore, epoch: Epoch) -> Ge
     return Completion(snapshot_lsn=lsn, swept=swept, completed_at=datetime.now(UTC))
 
 
-def _head(store: ObjectStore, table: TableFlow, epoch: Epoch) -> int:
+def _head(store: ObjectStore, table: PipelineTable, epoch: Epoch) -> int:
     """Return the number of the chain's newest manifest, up to which the snapshot is landed.
 
     Raises SnapshotNotAppliedError if the manifest does not belong to the epoch.
@@ -309,7 +312,7 @@ def _head(store: ObjectStore, table: TableFlow, epoch: Epoch) -> int:
     return head.number
 
 
-def upsert(systems: Systems, store: ObjectStore, table: TableFlow, spec: UpsertSpec, epoch: Epoch) -> int:
+def upsert(systems: Systems, store: ObjectStore, table: PipelineTable, spec: UpsertSpec, epoch: Epoch) -> int:
     """Apply landed records; return the number of keys.
 
     If a schema change prevents this, marks the epoch broken, so that the next resnapshot begins another one, and

@@ -17,11 +17,11 @@ from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.jobs.maintenance.sweep import SweepReport
 from cdc_lake.pipeline.operations.land_and_apply import RunJob
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 
 
 def sweep_once(
-    table: TableFlow,
+    table: PipelineTable,
     store: ObjectStore,
     spec: UpsertSpec,
     applied: Callable[[], Watermark | None],

@@ -29,11 +29,11 @@ from cdc_lake.contract.source.epochs import Epoch, Epochs, Join, Joined, Start
 from cdc_lake.contract.source.schema_registry import readable
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.connector_config import captures
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations.epoch_opening import open_epoch
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health import schema_capture
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import Connectors
 from resources.deployment import Deployment
 from resources.kafka.resource import Kafka
@@ -43,12 +43,12 @@ _READ = ("SUCCEEDED", "EMPTY")
 _SCAN_COMPLETED = ("Incremental Snapshot", "TABLE_SCAN_COMPLETED")
 
 
-def incomplete_tables(flow: Flow, epoch: Epoch) -> list[TableFlow]:
+def incomplete_tables(pipeline: Pipeline, epoch: Epoch) -> list[PipelineTable]:
     """Return the tables of the pipeline whose rows are not completely in Kafka, in the order of the YAML."""
-    return [table for table in flow.tables if not epoch.contains(table.topic)]
+    return [table for table in pipeline.tables if not epoch.contains(table.topic)]
 
 
-def require_captured(flow: Flow, kafka: Kafka, config: Mapping[str, str] | None, epoch: Epoch) -> None:
+def require_captured(pipeline: Pipeline, kafka: Kafka, config: Mapping[str, str] | None, epoch: Epoch) -> None:
     """Raise ContractError if the connector skipped changes of a table that was missing in the YAML for a while.
 
     `config` is the connector's current configuration. A join that was interrupted before the connector captured the
@@ -56,7 +56,7 @@ def require_captured(flow: Flow, kafka: Kafka, config: Mapping[str, str] | None,
     """
     skipped = [
         table.name
-        for table in flow.tables
+        for table in pipeline.tables
         if config is not None
         and table.topic in epoch.starts
         and not captures(config, table)
@@ -66,14 +66,14 @@ def require_captured(flow: Flow, kafka: Kafka, config: Mapping[str, str] | None,
     ]
     if skipped:
         raise ContractError(
-            f"Cannot start connector {flow.connector}: it does not capture {', '.join(skipped)}, which pipeline "
-            f"{flow.name} had before, so that changes are lost. Run `cdc-lake resnapshot {flow.name}`, which reads all "
-            "tables again."
+            f"Cannot start connector {pipeline.connector}: it does not capture {', '.join(skipped)}, which pipeline "
+            f"{pipeline.name} had before, so that changes are lost. Run `cdc-lake resnapshot {pipeline.name}`, which "
+            "reads all tables again."
         )
 
 
 def begin(
-    flow: Flow,
+    pipeline: Pipeline,
     postgres: SourcePostgres,
     kafka: Kafka,
     connect: Connectors,
@@ -88,17 +88,17 @@ def begin(
     Raises ContractError if a table needs a resnapshot, WaitTimedOut if a transaction stays open, and what the
     connector and the barrier raise.
     """
-    epochs = Epochs(store, flow.name)
-    for table in incomplete_tables(flow, epoch):
+    epochs = Epochs(store, pipeline.name)
+    for table in incomplete_tables(pipeline, epoch):
         if table.topic not in epoch.starts:
-            for topic in (flow.signal_topic, flow.notification_topic):
-                kafka.ensure_topic(topic, flow.spec.stream.partitions, flow.topic_settings(desired))
+            for topic in (pipeline.signal_topic, pipeline.notification_topic):
+                kafka.ensure_topic(topic, pipeline.spec.stream.partitions, pipeline.topic_settings(desired))
             _require_new(table, postgres, kafka, epochs, epoch)
             epochs.join(epoch.number, table.name, _join(table, kafka))
     failpoints.reached("join.after_record")
     epoch = epochs.read(epoch.number)
-    config = connect.get(flow.connector)
-    tables = incomplete_tables(flow, epoch)
+    config = connect.get(pipeline.connector)
+    tables = incomplete_tables(pipeline, epoch)
     if config is None or all(captures(config, table) for table in tables):
         return epoch
     names = ", ".join(table.name for table in tables)
@@ -113,37 +113,37 @@ def begin(
     )
     # After such a transaction, PostgreSQL before 16.9, 15.13 and 14.18 treats the table as unpublished until the client
     # reconnects. The connector therefore has to read past these transactions before it is restarted.
-    connect.put(flow.connector, config)  # an earlier attempt may have stopped it
+    connect.put(pipeline.connector, config)  # an earlier attempt may have stopped it
     table_progress.barrier_while_running(
-        postgres, kafka, connect, flow, deployment.snapshot_seconds, deployment.poll_seconds
+        postgres, kafka, connect, pipeline, deployment.snapshot_seconds, deployment.poll_seconds
     )
     # A task that still has the old configuration would ignore the signal.
-    connect.ensure_stopped(flow.connector, config)
+    connect.ensure_stopped(pipeline.connector, config)
     failpoints.reached("join.after_stop")
     return epoch
 
 
-def _require_new(table: TableFlow, postgres: SourcePostgres, kafka: Kafka, epochs: Epochs, epoch: Epoch) -> None:
+def _require_new(table: PipelineTable, postgres: SourcePostgres, kafka: Kafka, epochs: Epochs, epoch: Epoch) -> None:
     """Raise ContractError if an incremental snapshot cannot complete the table in this epoch."""
-    flow = table.pipeline
-    what = f"Cannot add table {table.name} to the running pipeline {flow.name}"
+    pipeline = table.pipeline
+    what = f"Cannot add table {table.name} to the running pipeline {pipeline.name}"
     if epochs.completion(epoch.number) is None:
         raise ContractError(
             f"{what}: the pipeline's first snapshot is not complete. Remove the table from the YAML, materialise a"
-            f" topic of {flow.name}, and add the table again."
+            f" topic of {pipeline.name}, and add the table again."
         )
-    if Chain(epochs.store, flow.name, table.topic).head() is not None or any(
+    if Chain(epochs.store, pipeline.name, table.topic).head() is not None or any(
         kafka.written_offsets(table.topic).values()
     ):
         raise ContractError(
             f"{what}: topic {table.topic} already has records: the table was in the pipeline before, or another "
-            f"program writes the topic. Run `cdc-lake resnapshot {flow.name}`, which reads all tables again."
+            f"program writes the topic. Run `cdc-lake resnapshot {pipeline.name}`, which reads all tables again."
         )
     schema_capture.require_snapshot_safe_dates(table, postgres)
     schema_capture.require_incremental(table, postgres)
 
 
-def _join(table: TableFlow, kafka: Kafka) -> Join:
+def _join(table: PipelineTable, kafka: Kafka) -> Join:
     found = kafka.topic(table.topic)
     if found is None:
         raise ContractError(
@@ -159,7 +159,7 @@ def _join(table: TableFlow, kafka: Kafka) -> Join:
 
 
 def take_snapshot(
-    table: TableFlow,
+    table: PipelineTable,
     postgres: SourcePostgres,
     kafka: Kafka,
     connect: Connectors,
@@ -170,21 +170,23 @@ def take_snapshot(
 
     Raises ContractError if Debezium aborts the snapshot, WaitTimedOut, and what Connectors.wait_running() raises.
     """
-    flow, scan = table.pipeline, _Scan(table, kafka, dict(join.notifications))
+    pipeline, scan = table.pipeline, _Scan(table, kafka, dict(join.notifications))
     scan.read()
     known = len(scan.failures)
     if not scan.complete:
         # The id of the signal counts the failed attempts: a new attempt sends a new signal, but a run that is repeated
         # after an interruption does not send the same signal twice.
-        postgres.request_snapshot(flow.spec.source.schema_, flow.signal_table, f"{join.attempt}-{known}", table.name)
+        postgres.request_snapshot(
+            pipeline.spec.source.schema_, pipeline.signal_table, f"{join.attempt}-{known}", table.name
+        )
     failpoints.reached("join.after_signal")
 
     def complete() -> bool:
-        connect.wait_running(flow.connector)
+        connect.wait_running(pipeline.connector)
         scan.read()
         if not scan.complete and len(scan.failures) > known:
             raise ContractError(
-                f"Cannot add table {table.name} to pipeline {flow.name}: Debezium gave up its incremental snapshot "
+                f"Cannot add table {table.name} to pipeline {pipeline.name}: Debezium gave up its incremental snapshot "
                 f"({scan.failures[-1]}). Read `cdc-lake logs connect`, fix the cause, and materialise "
                 f"{table.asset('topic')} again."
             )
@@ -194,20 +196,20 @@ def take_snapshot(
         complete,
         bool,
         seconds=deployment.snapshot_seconds,
-        what=f"connector {flow.connector} to complete the incremental snapshot of {table.source_table}",
+        what=f"connector {pipeline.connector} to complete the incremental snapshot of {table.source_table}",
         hint=f"The snapshot continues. Materialise {table.asset('topic')} again to wait for its end.",
         pause_seconds=deployment.poll_seconds,
     )
 
 
-def complete(table: TableFlow, store: ObjectStore, epoch: Epoch) -> bool:
+def complete(table: PipelineTable, store: ObjectStore, epoch: Epoch) -> bool:
     """Do step 5 after the barrier for a table that was added during the epoch; return whether it was still joining."""
-    flow = table.pipeline
+    pipeline = table.pipeline
     if table.topic not in epoch.joins:
         return False
-    Epochs(store, flow.name).complete_join(epoch.number, table.name, Joined(completed_at=datetime.now(UTC)))
+    Epochs(store, pipeline.name).complete_join(epoch.number, table.name, Joined(completed_at=datetime.now(UTC)))
     failpoints.reached("join.after_snapshot")
-    open_epoch(Chain(store, flow.name, table.topic), epoch)
+    open_epoch(Chain(store, pipeline.name, table.topic), epoch)
     return table.topic in epoch.joining
 
 
@@ -215,7 +217,7 @@ def complete(table: TableFlow, store: ObjectStore, epoch: Epoch) -> bool:
 class _Scan:
     """Reads the notifications about a table's incremental snapshots, from `offsets` on."""
 
-    table: TableFlow
+    table: PipelineTable
     kafka: Kafka
     offsets: dict[int, int]
     complete: bool = False

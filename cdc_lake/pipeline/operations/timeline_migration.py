@@ -12,12 +12,12 @@ from datetime import timedelta
 
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import instants, lease
-from cdc_lake.pipeline.flow import Flow
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 
 
 def to_utc(
-    flow: Flow,
+    pipeline: Pipeline,
     store: ObjectStore,
     owner: str,
     now: instants.Clock = instants.utc_now,
@@ -28,12 +28,12 @@ def to_utc(
     Waits while a table's newest instant is in the future, at most for the time zone's offset from UTC. Can be
     interrupted and run again at any time. Raises LeaseHeldError while another process writes a table.
     """
-    for table in flow.hudi_tables:
+    for table in pipeline.hudi_tables:
         yield from (f"{table.lake_table}: {line}" for line in _migrated(table, store, owner, now, sleep))
 
 
 def _migrated(
-    table: TableFlow, store: ObjectStore, owner: str, now: instants.Clock, sleep: Callable[[float], None]
+    table: PipelineTable, store: ObjectStore, owner: str, now: instants.Clock, sleep: Callable[[float], None]
 ) -> Iterator[str]:
     zone = instants.zone(store, table.lake_prefix)
     if zone is None:

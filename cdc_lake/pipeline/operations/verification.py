@@ -23,10 +23,10 @@ from contextlib import contextmanager
 
 from cdc_lake.contract.errors import ContractError, TablesNotComparedError
 from cdc_lake.jobs.verify import LakeState, VerifyReport
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations.verification_steps import LastPoll, Show, Systems, Verification, lake_state
+from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import stream_continuity
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.errors import ResourceError
 
 __all__ = ["LIMIT", "Systems", "verify_applied", "verify_tables"]
@@ -37,22 +37,22 @@ _MIN_WAIT_SECONDS = 1.0
 
 
 def verify_tables(
-    flow: Flow,
-    tables: Sequence[TableFlow],
+    pipeline: Pipeline,
+    tables: Sequence[PipelineTable],
     systems: Systems,
     *,
     seconds: float,
     apply: bool = False,
     limit: int = LIMIT,
     show: Show = lambda _: None,
-) -> Iterator[tuple[TableFlow, VerifyReport]]:
+) -> Iterator[tuple[PipelineTable, VerifyReport]]:
     """Compare tables with the source at one point that the lake has passed; yield each table's report.
 
     Waits up to `seconds` for stream and lake to pass the point; with `apply`, lands and applies records meanwhile, for
     each table up to `seconds`. A table that cannot be compared does not prevent the comparison of the others: after
     the last report, raises TablesNotComparedError. Raises ContractError and ResourceError if no table can be compared.
     """
-    verification = Verification(flow, systems, show)
+    verification = Verification(pipeline, systems, show)
     base: dict[str, LakeState | None] = {}
     polled: dict[str, LastPoll] = {}
     errors: dict[str, str] = {}
@@ -60,10 +60,10 @@ def verify_tables(
         with _collect_errors(errors, table):
             stream_continuity.require_complete_topic(table, verification.current_epoch)
             base[table.lake_table] = lake_state(verification.bucket, table)  # before the point
-            if flow.polled:
+            if pipeline.polled:
                 polled[table.name] = verification.last_poll(table)
     with verification.point() as point:
-        heartbeat = None if flow.polled else verification.wait_for_stream(seconds)
+        heartbeat = None if pipeline.polled else verification.wait_for_stream(seconds)
         end = time.monotonic() + seconds
         for table in _without_errors(tables, errors):
             with _collect_errors(errors, table):
@@ -77,15 +77,15 @@ def verify_tables(
             if report is not None:
                 yield table, report
     if errors:
-        raise TablesNotComparedError(flow.name, errors)
+        raise TablesNotComparedError(pipeline.name, errors)
 
 
-def _without_errors(tables: Sequence[TableFlow], errors: Mapping[str, str]) -> list[TableFlow]:
+def _without_errors(tables: Sequence[PipelineTable], errors: Mapping[str, str]) -> list[PipelineTable]:
     return [table for table in tables if table.lake_table not in errors]
 
 
 @contextmanager
-def _collect_errors(errors: dict[str, str], table: TableFlow) -> Iterator[None]:
+def _collect_errors(errors: dict[str, str], table: PipelineTable) -> Iterator[None]:
     """Add an error of the block to `errors`, by lake table."""
     try:
         yield
@@ -93,7 +93,7 @@ def _collect_errors(errors: dict[str, str], table: TableFlow) -> Iterator[None]:
         errors[table.lake_table] = error.user_message
 
 
-def verify_applied(table: TableFlow, systems: Systems, *, seconds: float, limit: int = LIMIT) -> VerifyReport:
+def verify_applied(table: PipelineTable, systems: Systems, *, seconds: float, limit: int = LIMIT) -> VerifyReport:
     """Compare a table with the source; keys with records that the lake has not applied are reported as pending.
 
     Waits up to `seconds` for the stream, but not for runs that land or apply its records. Raises ContractError and

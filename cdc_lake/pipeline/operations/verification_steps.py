@@ -25,12 +25,12 @@ from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.verify import KafkaRange, LakeState, SourceTable, VerifyReport, VerifySpec
 from cdc_lake.pipeline import bucket_location, table_progress
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import land_and_apply, landing_modes
 from cdc_lake.pipeline.parquet_target.boundary import current_boundary
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health import polled_source, stream_continuity, topic_state
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
@@ -59,7 +59,7 @@ class Systems:
     spark: SparkJobs
 
 
-def lake_state(bucket: Bucket, table: TableFlow) -> LakeState | None:
+def lake_state(bucket: Bucket, table: PipelineTable) -> LakeState | None:
     """Return the table's state as of its newest commit by any program; None before the first commit.
 
     The state of a Parquet target is its newest manifest.
@@ -75,7 +75,7 @@ def lake_state(bucket: Bucket, table: TableFlow) -> LakeState | None:
     return LakeState(max([commit.instant, *instants]), commit.checkpoint.manifest)
 
 
-def completed(bucket: Bucket, table: TableFlow) -> list[str]:
+def completed(bucket: Bucket, table: PipelineTable) -> list[str]:
     """Return the instants of the table's completed commits by any program that are not archived."""
     names = timeline_files.names(bucket, table.lake_prefix)
     return [name.partition(".")[0] for name in names if name.endswith(_COMPLETED)]
@@ -93,7 +93,7 @@ class LastPoll:
 class Verification:
     """One verification of one pipeline."""
 
-    flow: Flow
+    pipeline: Pipeline
     systems: Systems
     show: Show
 
@@ -115,7 +115,7 @@ class Verification:
     @property
     def current_epoch(self) -> Epoch | None:
         """The source's current epoch."""
-        return Epochs(self.bucket, self.flow.name).current()
+        return Epochs(self.bucket, self.pipeline.name).current()
 
     @property
     def epoch_number(self) -> int:
@@ -126,18 +126,18 @@ class Verification:
     @contextmanager
     def point(self) -> Iterator[ConsistentPoint]:
         """Yield a point; its snapshot is held during the block."""
-        epochs = Epochs(self.bucket, self.flow.name)
+        epochs = Epochs(self.bucket, self.pipeline.name)
         epochs.require_whole()
         current = epochs.current()
         if current is not None:
-            stream_continuity.require_no_resnapshot(self.flow, epochs, current)
-        with consistent_point(self.postgres, self.flow.slot) as found:
+            stream_continuity.require_no_resnapshot(self.pipeline, epochs, current)
+        with consistent_point(self.postgres, self.pipeline.slot) as found:
             self.show(f"the point: snapshot {found.snapshot_id}, LSN {found.lsn}")
             yield found
 
-    def last_poll(self, table: TableFlow) -> LastPoll:
+    def last_poll(self, table: PipelineTable) -> LastPoll:
         """Return the last complete poll of a polled table. Raises ContractError before the first one."""
-        last = Polls(self.bucket, self.flow.name, table.name).read()
+        last = Polls(self.bucket, self.pipeline.name, table.name).read()
         if last is None or last.poll.reached is None or last.poll.watermark is None:
             raise ContractError(
                 f"Cannot compare table {table.name}: it was never polled. Materialise {table.asset('topic')}."
@@ -147,10 +147,10 @@ class Verification:
     def wait_for_stream(self, seconds: float) -> Watermark:
         """Wait until all changes before the point are visible in Kafka; return the heartbeat after them."""
         self.show("waiting for the stream to pass the point")
-        table_progress.barrier(self.postgres, self.systems.kafka, self.systems.connect, self.flow, seconds)
-        return table_progress.barrier(self.postgres, self.systems.kafka, self.systems.connect, self.flow, seconds)
+        table_progress.barrier(self.postgres, self.systems.kafka, self.systems.connect, self.pipeline, seconds)
+        return table_progress.barrier(self.postgres, self.systems.kafka, self.systems.connect, self.pipeline, seconds)
 
-    def wait_for_lake(self, table: TableFlow, heartbeat: Watermark, seconds: float, apply: bool) -> None:
+    def wait_for_lake(self, table: PipelineTable, heartbeat: Watermark, seconds: float, apply: bool) -> None:
         """Wait until the table has applied everything that was streamed before the heartbeat."""
         action = "landing and applying what is pending" if apply else "waiting"
         self.show(f"{action} until lake table {table.lake_table} has passed LSN {heartbeat.lsn}")
@@ -159,8 +159,8 @@ class Verification:
 
         def applied_lsn() -> int:
             nonlocal stored_at
-            if not self.flow.polled and time.monotonic() >= stored_at + _STORE_OFFSET_SECONDS:
-                stream_continuity.store_acknowledged(self.flow, self.systems.connect, self.bucket)
+            if not self.pipeline.polled and time.monotonic() >= stored_at + _STORE_OFFSET_SECONDS:
+                stream_continuity.store_acknowledged(self.pipeline, self.systems.connect, self.bucket)
                 stored_at = time.monotonic()
             if apply:
                 self._apply(table)
@@ -174,27 +174,27 @@ class Verification:
             lambda lsn: lsn >= heartbeat.lsn,
             seconds=seconds,
             what=(
-                f"lake table {table.lake_table} of {self.flow.name} to apply what was committed before LSN "
+                f"lake table {table.lake_table} of {self.pipeline.name} to apply what was committed before LSN "
                 f"{heartbeat.lsn}"
             ),
-            hint=f"Let its sensors run (`cdc-lake dev`), or `cdc-lake verify {self.flow.name} --apply`.",
+            hint=f"Let its sensors run (`cdc-lake dev`), or `cdc-lake verify {self.pipeline.name} --apply`.",
             pause_seconds=_PAUSE_SECONDS,
         )
 
-    def unapplied(self, table: TableFlow, state: LakeState | None, seconds: float) -> KafkaRange:
+    def unapplied(self, table: PipelineTable, state: LakeState | None, seconds: float) -> KafkaRange:
         """Return the offsets of the records that a lake state has not applied, after open transactions have ended."""
-        chain = Chain(self.bucket, self.flow.name, table.topic)
+        chain = Chain(self.bucket, self.pipeline.name, table.topic)
         applied = chain.read(state.manifest).next_offsets() if state else {}
         kafka = self.systems.kafka
         ends = topic_state.require_settled(kafka, table.topic, seconds)
         begins = {partition: min(applied.get(partition, 0), end) for partition, end in ends.items()}
         return KafkaRange(
-            table.topic, begins, ends, kafka.spark_options(), self.epoch_number, registry_location(kafka, self.flow)
+            table.topic, begins, ends, kafka.spark_options(), self.epoch_number, registry_location(kafka, self.pipeline)
         )
 
     def compare(
         self,
-        table: TableFlow,
+        table: PipelineTable,
         point: ConsistentPoint,
         lake: LakeState | None,
         base: LakeState | None,
@@ -208,10 +208,10 @@ class Verification:
         SchemaUnexplainedError if the source's columns are not those of the captured schema.
         """
         self.show(f"comparing {table.source_table} with the lake table {table.lake_table}")
-        source = self.flow.spec.source
-        versions = captured_schema.require_versions(self.bucket, self.flow.name, table.source_table)
+        source = self.pipeline.spec.source
+        versions = captured_schema.require_versions(self.bucket, self.pipeline.name, table.source_table)
         self._require_explained(table, versions[-1])
-        name = table.polled_table if self.flow.polled else table.name
+        name = table.polled_table if self.pipeline.polled else table.name
         files = point.files(source.schema_, name)
         access = polled_source.access(self.postgres, hashes=versions[-1].has_hashes)
         compared = SourceTable(access, point.snapshot_id, source.schema_, name, files.pages)
@@ -222,7 +222,7 @@ class Verification:
         applying = table.upsert_spec(self.location, owner="verify")
         spec = VerifySpec(
             location=self.location,
-            pipeline=self.flow.name,
+            pipeline=self.pipeline.name,
             topic=table.topic,
             uri=applying.uri(),
             versions=versions,
@@ -254,13 +254,13 @@ class Verification:
             )
         return self._with_never_compared(table, report)
 
-    def _with_never_compared(self, table: TableFlow, report: VerifyReport) -> VerifyReport:
+    def _with_never_compared(self, table: PipelineTable, report: VerifyReport) -> VerifyReport:
         """Add to the report the keys that were pending in all recent runs; comparing a key resets its count."""
-        runs = pending_counts.count_pending_run(self.bucket, self.flow.name, table.lake_table, report.pending_keys)
+        runs = pending_counts.count_pending_run(self.bucket, self.pipeline.name, table.lake_table, report.pending_keys)
         stayed = [key for digest, key in report.pending_keys.items() if runs[digest] >= pending_counts.MAX_PENDING_RUNS]
         return replace(report, never_compared=stayed) if stayed else report
 
-    def _require_kept(self, table: TableFlow, state: LakeState | None) -> None:
+    def _require_kept(self, table: PipelineTable, state: LakeState | None) -> None:
         """Raise if files of the commit were cleaned while it was read: their rows would be missing."""
         kept = history.readable(self.bucket, table.lake_prefix)
         if state is not None and state.instant not in kept:
@@ -270,8 +270,8 @@ class Verification:
                 "again, or raise `history` in the pipeline's YAML."
             )
 
-    def _apply(self, table: TableFlow) -> None:
-        owner, kafka, run = f"cdc-lake verify {self.flow.name}", self.systems.kafka, self.systems.spark.run
+    def _apply(self, table: PipelineTable) -> None:
+        owner, kafka, run = f"cdc-lake verify {self.pipeline.name}", self.systems.kafka, self.systems.spark.run
         try:
             land_and_apply.land(table, self.postgres, kafka, self.location, run, owner)
         except ManifestGapError as error:
@@ -281,12 +281,12 @@ class Verification:
         if table.is_hudi:
             land_and_apply.apply(table, self.postgres, table.upsert_spec(self.location, owner=owner), run)
 
-    def _require_explained(self, table: TableFlow, captured: captured_schema.TableSchema) -> None:
-        source = self.flow.spec.source
-        if self.flow.polled and table.poll.sql:
+    def _require_explained(self, table: PipelineTable, captured: captured_schema.TableSchema) -> None:
+        source = self.pipeline.spec.source
+        if self.pipeline.polled and table.poll.sql:
             actual = {column.name for column in polled_source.query_columns(table, self.postgres)}
         else:
-            name = table.polled_table if self.flow.polled else table.name
+            name = table.polled_table if self.pipeline.polled else table.name
             actual = {column.name for column in self.postgres.columns(source.schema_, name)}
         known = {column.source_name for column in captured.source_columns}
         known |= {column.name for column in captured.omitted}

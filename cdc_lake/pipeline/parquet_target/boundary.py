@@ -6,12 +6,12 @@ from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table.event_order import Position, Watermark
 from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import topic_state
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 
 
-def current_boundary(store: ObjectStore, table: TableFlow, kafka: Kafka) -> str | None:
+def current_boundary(store: ObjectStore, table: PipelineTable, kafka: Kafka) -> str | None:
     """Return the boundary of a table as of now; None for a Hudi table, which has no such view."""
     if table.is_hudi:
         return None

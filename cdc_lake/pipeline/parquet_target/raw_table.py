@@ -21,7 +21,7 @@ from cdc_lake.contract.table import latest_rows
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.jobs.apply import json_fields, json_rows_sql
 from cdc_lake.jobs.landing.raw_formats import EXTENSIONS
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog, GlueColumn, external_table
 
@@ -29,12 +29,12 @@ _VIEW = "cdc_lake.view"
 _KEYS = (EPOCH, PARTITION)
 
 
-def keys(table: TableFlow) -> tuple[str, ...]:
+def keys(table: PipelineTable) -> tuple[str, ...]:
     """Return the partition keys: the columns of landing.partition_by, epoch and partition."""
     return (*table.landing.partition_by, *_KEYS)
 
 
-def columns(table: TableFlow, schema: TableSchema) -> list[tuple[str, str]]:
+def columns(table: PipelineTable, schema: TableSchema) -> list[tuple[str, str]]:
     """Return the names and Hive types of the table's columns, the partition keys last."""
     lake = {name: kind for name, kind in schema.lake_columns() if name != ORDER_COLUMN}
     own = {name: kind for name, kind in OWN_COLUMNS.items() if name not in {*_KEYS, RECORD}}
@@ -43,7 +43,7 @@ def columns(table: TableFlow, schema: TableSchema) -> list[tuple[str, str]]:
     return [*kinds.items(), *((name, (lake | OWN_COLUMNS)[name]) for name in keys(table))]
 
 
-def view_sql(table: TableFlow, versions: Sequence[TableSchema], boundary: str) -> str:
+def view_sql(table: PipelineTable, versions: Sequence[TableSchema], boundary: str) -> str:
     """Return the statement that creates the view of the latest rows, in Athena's SQL."""
     if table.landing.format == "json":
         relation = f'"{table.database}"."{table.catalog_table}"'
@@ -57,7 +57,7 @@ def view_sql(table: TableFlow, versions: Sequence[TableSchema], boundary: str) -
 
 
 def register(
-    table: TableFlow,
+    table: PipelineTable,
     versions: Sequence[TableSchema],
     boundary: str,
     bucket: str,
@@ -105,7 +105,7 @@ def register(
     return changed or created > 0
 
 
-def _partitions(table: TableFlow, bucket: str, manifests: Iterable[Manifest]) -> Iterable[tuple[str, str]]:
+def _partitions(table: PipelineTable, bucket: str, manifests: Iterable[Manifest]) -> Iterable[tuple[str, str]]:
     """Yield each partition that has objects, as `country=Peru/__epoch=0/__partition=0`, with its location.
 
     Raises what object_names_of() raises.
@@ -117,7 +117,7 @@ def _partitions(table: TableFlow, bucket: str, manifests: Iterable[Manifest]) ->
             yield folder, f"s3://{bucket}/{name.prefix.rstrip('/')}"
 
 
-def object_names_of(table: TableFlow, manifest: Manifest) -> list[ObjectName]:
+def object_names_of(table: PipelineTable, manifest: Manifest) -> list[ObjectName]:
     """Return the names of a manifest's objects.
 
     Raises ContractError if an object does not have the format and the partition columns of the YAML.

@@ -15,11 +15,11 @@ from cdc_lake.contract.table.registration import Registration
 from cdc_lake.contract.table.timeline import Checkpoint
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.flow import SourcePostgres
 from cdc_lake.pipeline.parquet_target import raw_table
 from cdc_lake.pipeline.parquet_target.boundary import boundary
+from cdc_lake.pipeline.pipeline import SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import schema_capture, topic_state
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog
 from resources.kafka.resource import Kafka
@@ -45,7 +45,7 @@ class RegisterResult:
 
 
 def register(
-    table: TableFlow,
+    table: PipelineTable,
     postgres: SourcePostgres,
     kafka: Kafka,
     glue: GlueCatalog,
@@ -57,18 +57,18 @@ def register(
 
     Raises what the capture, the chain and the catalog raise, LeaseHeldError and LeaseLostError.
     """
-    store, flow = location.store(), table.pipeline
-    Epochs(store, flow.name).require_whole()
+    store, pipeline = location.store(), table.pipeline
+    Epochs(store, pipeline.name).require_whole()
     with lease.held(store, table.lease_key, owner) as held:
-        before = registration.load(store, flow.name, table.lake_table)
+        before = registration.load(store, pipeline.name, table.lake_table)
         spec = table.upsert_spec(location, owner)
         new = upsert.new_manifests(store, spec, None if before is None else before.commit)
         schema = schema_capture.capture(table, postgres, store)
         if before is None and not new:
             return RegisterResult(schema, None)
-        versions = captured_schema.require_versions(store, flow.name, table.source_table)
+        versions = captured_schema.require_versions(store, pipeline.name, table.source_table)
         landed = table_progress.raw_watermark(store, table, topic_state.current(kafka, table, store))
-        found = boundary(store, flow.name, landed)
+        found = boundary(store, pipeline.name, landed)
         position = found if before is None else max(found, before.boundary)
         failpoints.reached("lake.before_catalog")
         changed = raw_table.register(
@@ -81,11 +81,11 @@ def register(
         if before is not None and same:
             return RegisterResult(schema, before, (), changed)
         after = Registration(checkpoint=checkpoint, boundary=position, instant=registration.new_instant())
-        registration.save(store, flow.name, table.lake_table, after)
+        registration.save(store, pipeline.name, table.lake_table, after)
     return RegisterResult(schema, after, tuple(new), changed)
 
 
-def pending_boundary(store: ObjectStore, table: TableFlow) -> str | None:
+def pending_boundary(store: ObjectStore, table: PipelineTable) -> str | None:
     """Return the boundary of the next registration if it is after the registered boundary, else None.
 
     It can change without a new manifest: a resnapshot completes after its last manifest was landed.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cdc_lake.contract.source.epochs import Epoch
 from cdc_lake.contract.source.stream_progress import Heartbeat, StreamProgress
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health.heartbeat import Heartbeat as Parsed
 from cdc_lake.pipeline.source_health.heartbeat import heartbeat
@@ -17,13 +17,13 @@ from resources.postgres import lsn
 
 
 def read_new(
-    kafka: Kafka, flow: Flow, epoch: Epoch, seen: StreamProgress | None
+    kafka: Kafka, pipeline: Pipeline, epoch: Epoch, seen: StreamProgress | None
 ) -> tuple[StreamProgress, tuple[str, ...]]:
     """Read the heartbeats after `seen` up to the topic's end; return the new progress, and the first fault if any.
 
     Without the progress of this epoch, reads from the epoch's start. The faults are an empty tuple, or one message.
     """
-    topic = flow.heartbeat_topic
+    topic = pipeline.heartbeat_topic
     start = epoch.starts.get(topic)
     if seen is None or seen.epoch != epoch.number:
         known = (None, {}) if start is None else (start.topic_id, start.offsets)
@@ -36,7 +36,7 @@ def read_new(
         fault = f"topic {topic}, which contains the heartbeats, was deleted and re-created"
         return seen, (fault,)
     after = seen.model_copy(update={"topic_id": found.topic_id})
-    registry = registry_location(kafka, flow)
+    registry = registry_location(kafka, pipeline)
     for partition, (begin, end) in kafka.ranges(topic).items():
         first = max(begin, after.offsets.get(partition, 0))
         if after.heartbeat is not None and begin > after.offsets.get(partition, 0):

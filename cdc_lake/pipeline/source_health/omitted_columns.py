@@ -12,26 +12,26 @@ from typing import Literal
 from cdc_lake.contract.errors import ContractError, UnsupportedTypeError
 from cdc_lake.contract.schema import column_types
 from cdc_lake.contract.schema.captured_schema import EXCLUDED, OmittedColumn, name_fault
-from cdc_lake.pipeline.flow import SourcePostgres
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline import SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.postgres.table_columns import ColumnInfo
 
 NULL_REPLACED = "it may be NULL and has a default, which Apicurio's converter would write instead of NULL"
 
 
 def omitted_columns(
-    table: TableFlow, postgres: SourcePostgres, columns: Sequence[ColumnInfo]
+    table: PipelineTable, postgres: SourcePostgres, columns: Sequence[ColumnInfo]
 ) -> tuple[OmittedColumn, ...]:
     """Return the columns of `columns` that are not captured, in the same order.
 
     Raises ContractError if the table lacks a column that exclude_columns names, UnsupportedTypeError if a column of the
     key cannot be captured.
     """
-    flow, excluded = table.pipeline, table.excluded_columns
+    pipeline, excluded = table.pipeline, table.excluded_columns
     if lacking := sorted(set(excluded) - {column.name for column in columns}):
         raise ContractError(
             f"Cannot capture table {table.source_table}: it has no column {', '.join(lacking)}, which exclude_columns "
-            f"in the YAML of {flow.name} names. Correct the name (case matters), or remove it from the YAML."
+            f"in the YAML of {pipeline.name} names. Correct the name (case matters), or remove it from the YAML."
         )
     unpublished = _unpublished(table, postgres, columns)
     omitted = []
@@ -49,7 +49,7 @@ def omitted_columns(
     return tuple(omitted)
 
 
-def replica_identity(table: TableFlow, postgres: SourcePostgres) -> Literal["full", "default"]:
+def replica_identity(table: PipelineTable, postgres: SourcePostgres) -> Literal["full", "default"]:
     """Return the replica identity that the table must have: FULL, unless a generated column is not published.
 
     PostgreSQL 18 rejects UPDATE and DELETE of a published table if its replica identity contains such a column.
@@ -63,7 +63,7 @@ def describe(omitted: Sequence[OmittedColumn]) -> str:
     return ", ".join(f"{column.name} ({column.reason})" for column in omitted)
 
 
-def _unpublished(table: TableFlow, postgres: SourcePostgres, columns: Sequence[ColumnInfo]) -> set[str]:
+def _unpublished(table: PipelineTable, postgres: SourcePostgres, columns: Sequence[ColumnInfo]) -> set[str]:
     """Return the names of generated columns that the publication does not contain; empty for a polled table."""
     if table.pipeline.polled:
         return set()
@@ -72,7 +72,7 @@ def _unpublished(table: TableFlow, postgres: SourcePostgres, columns: Sequence[C
     return {column.name for column in generated if column.virtual or not stored}
 
 
-def _fault(table: TableFlow, column: ColumnInfo, unpublished: Set[str]) -> str | None:
+def _fault(table: PipelineTable, column: ColumnInfo, unpublished: Set[str]) -> str | None:
     """Return why a column cannot be captured; None if it can.
 
     Apicurio's converter reads a field with Struct.get(), which replaces NULL with the default of the field's schema.

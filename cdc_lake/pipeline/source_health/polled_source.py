@@ -10,9 +10,9 @@ from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.source.poll_state import Bound
 from cdc_lake.contract.source.polled_rows import PolledRows, quoted
 from cdc_lake.contract.source.source_access import SourceAccess
-from cdc_lake.pipeline.flow import SourcePostgres
+from cdc_lake.pipeline.pipeline import SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.spec.field_types import repeated
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.errors import QueryRejected
 from resources.postgres.polling import QueryColumn
 from resources.waiting import until
@@ -30,7 +30,7 @@ def access(postgres: SourcePostgres, *, hashes: bool = False) -> SourceAccess:
     return SourceAccess(login.host, login.port, postgres.database, login.user, login.password, salt)
 
 
-def rows(table: TableFlow) -> PolledRows:
+def rows(table: PipelineTable) -> PolledRows:
     """Return what is polled for a table: the relation, and its timestamp and incrementing columns."""
     poll = table.poll
     relation = f"{quoted(table.pipeline.spec.source.schema_)}.{quoted(table.polled_table)}"
@@ -39,36 +39,36 @@ def rows(table: TableFlow) -> PolledRows:
     return PolledRows(relation, poll.timestamp, poll.time_zone, poll.incrementing, divisible=not poll.sql)
 
 
-def delete_finder(table: TableFlow) -> str:
+def delete_finder(table: PipelineTable) -> str:
     """Return the name of the asset that finds the deletes of a polled table."""
     return f"{table.in_reconciled_target.key('lake').path[-1]}_reconcile"
 
 
-def query(table: TableFlow) -> str:
+def query(table: PipelineTable) -> str:
     """Return the text of the table's SELECT. Raises ContractError if the file does not exist."""
     return table.pipeline.sql(table.poll.sql, "tables.poll.sql")
 
 
-def query_columns(table: TableFlow, postgres: SourcePostgres) -> tuple[QueryColumn, ...]:
+def query_columns(table: PipelineTable, postgres: SourcePostgres) -> tuple[QueryColumn, ...]:
     """Return the columns of the table's SELECT. Raises ContractError if PostgreSQL rejects it."""
     with _rejections(table):
         return postgres.query_columns(query(table))
 
 
-def count(table: TableFlow, postgres: SourcePostgres) -> int:
+def count(table: PipelineTable, postgres: SourcePostgres) -> int:
     """Return the number of rows. Raises ContractError if PostgreSQL does not let the login read them all."""
     with _rejections(table):
         return postgres.count(rows(table).relation)
 
 
-def finds_row(table: TableFlow, postgres: SourcePostgres, condition: str) -> bool:
+def finds_row(table: PipelineTable, postgres: SourcePostgres, condition: str) -> bool:
     """Return whether a row meets a condition of PolledRows. Raises what count() raises."""
     with _rejections(table):
         return postgres.finds_row(rows(table).relation, condition)
 
 
 @contextmanager
-def _rejections(table: TableFlow) -> Iterator[None]:
+def _rejections(table: PipelineTable) -> Iterator[None]:
     """Raise ContractError for an error that PostgreSQL reports about the table or its SELECT."""
     try:
         yield
@@ -80,13 +80,13 @@ def _rejections(table: TableFlow) -> Iterator[None]:
         ) from error
 
 
-def _cannot_poll(table: TableFlow) -> str:
+def _cannot_poll(table: PipelineTable) -> str:
     """Return the beginning of an error about a polled table."""
     polled = table.poll.sql or f"table {table.pipeline.spec.source.schema_}.{table.polled_table}"
     return f"Cannot poll {polled} for {table.name}"
 
 
-def bound(table: TableFlow, postgres: SourcePostgres, last: Bound | None) -> Bound:
+def bound(table: PipelineTable, postgres: SourcePostgres, last: Bound | None) -> Bound:
     """Return the bound of the next window; `last` is the bound of the previous one.
 
     The ids that a sequence has returned are settled when all transactions have ended that began before the sequence was
@@ -117,7 +117,7 @@ def bound(table: TableFlow, postgres: SourcePostgres, last: Bound | None) -> Bou
     return Bound(at=at, last_id=last.next_id, next_id=sequence.last_value, next_id_at=sequence.read_at)
 
 
-def await_visible(table: TableFlow, postgres: SourcePostgres, seconds: float) -> None:
+def await_visible(table: PipelineTable, postgres: SourcePostgres, seconds: float) -> None:
     """Wait until a poll sees everything that is committed now. Raises WaitTimedOut, and what bound() raises.
 
     A transaction that is open, and a prepared one, delay it.
@@ -135,7 +135,7 @@ def await_visible(table: TableFlow, postgres: SourcePostgres, seconds: float) ->
     )
 
 
-def require_pollable(table: TableFlow, postgres: SourcePostgres, columns: Sequence[Column]) -> None:
+def require_pollable(table: PipelineTable, postgres: SourcePostgres, columns: Sequence[Column]) -> None:
     """Raise ContractError if the polled columns do not show every change, or if the key is not unique."""
     by_name = {column.name: column for column in columns}
     poll, schema = table.poll, table.pipeline.spec.source.schema_
@@ -162,7 +162,7 @@ def require_pollable(table: TableFlow, postgres: SourcePostgres, columns: Sequen
         )
 
 
-def require_times(table: TableFlow, postgres: SourcePostgres) -> None:
+def require_times(table: PipelineTable, postgres: SourcePostgres) -> None:
     """Raise ContractError if a row of the SELECT has no time, so that no poll would read it.
 
     The column of a table is checked in the catalog. Raises what count() raises.
@@ -176,7 +176,7 @@ def require_times(table: TableFlow, postgres: SourcePostgres) -> None:
             )
 
 
-def _require_timestamp(table: TableFlow, postgres: SourcePostgres, column: Column, what: str) -> None:
+def _require_timestamp(table: PipelineTable, postgres: SourcePostgres, column: Column, what: str) -> None:
     zone = table.poll.time_zone
     if column.base not in (_ZONED, _UNZONED):
         raise ContractError(f"{what}: column {column.name} is of type {column.type}. Name a timestamp column.")
@@ -206,7 +206,7 @@ def _require_timestamp(table: TableFlow, postgres: SourcePostgres, column: Colum
         )
 
 
-def _require_sequence(table: TableFlow, postgres: SourcePostgres, column: Column, what: str) -> None:
+def _require_sequence(table: PipelineTable, postgres: SourcePostgres, column: Column, what: str) -> None:
     schema = table.pipeline.spec.source.schema_
     found = postgres.sequence(schema, table.polled_table, column.name)
     if column.base not in _NUMBERS or found is None:

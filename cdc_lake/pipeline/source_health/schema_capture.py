@@ -14,11 +14,11 @@ from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import captured_schema, evolution
 from cdc_lake.contract.schema.captured_schema import OmittedColumn
 from cdc_lake.jobs.apply import json_fields
-from cdc_lake.pipeline.flow import SourcePostgres
+from cdc_lake.pipeline.pipeline import SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake.pipeline.source_health.omitted_columns import omitted_columns
 from cdc_lake.pipeline.source_health.transformed_columns import require_transformable, transformed
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.postgres.table_columns import ColumnInfo, TableCatalog
 
 _PARTITION_TYPES = frozenset({"string", "date", "int", "bigint", "boolean"})
@@ -34,7 +34,7 @@ class Capture:
     changes: Sequence[str]
 
 
-def capture(table: TableFlow, postgres: SourcePostgres, bucket: ObjectStore, *, epoch: int = 0) -> Capture:
+def capture(table: PipelineTable, postgres: SourcePostgres, bucket: ObjectStore, *, epoch: int = 0) -> Capture:
     """Store the source table's schema as a new version if it changed.
 
     `epoch` is the epoch of the records that follow. A resnapshot passes the epoch that it begins, which allows every
@@ -42,24 +42,24 @@ def capture(table: TableFlow, postgres: SourcePostgres, bucket: ObjectStore, *, 
     its YAML, UnsupportedTypeError for a column that must be captured and cannot be, and SchemaChangeError for a change
     that needs a resnapshot.
     """
-    flow = table.pipeline
-    seen, columns = _polled(table, postgres, epoch) if flow.polled else _streamed(table, postgres, epoch)
-    found = captured_schema.versions(bucket, flow.name, table.source_table)
+    pipeline = table.pipeline
+    seen, columns = _polled(table, postgres, epoch) if pipeline.polled else _streamed(table, postgres, epoch)
+    found = captured_schema.versions(bucket, pipeline.name, table.source_table)
     if found and max(epoch, found[-1].epoch) == found[-1].epoch:
         _require_known_defaults(table, postgres, found[-1], seen, columns)
     _require_partitionable(table, seen)
     if any(not each.is_hudi for each in table.in_targets):
         captured_schema.require_valid_columns(seen)
         if found:
-            evolution.require_one_landed_type(found[-1], seen, flow.name)
+            evolution.require_one_landed_type(found[-1], seen, pipeline.name)
         if table.landing.format == "json":
-            json_fields.require_readable(found, seen, flow.name)
-    schema, added = captured_schema.record(bucket, flow.name, seen)
+            json_fields.require_readable(found, seen, pipeline.name)
+    schema, added = captured_schema.record(bucket, pipeline.name, seen)
     return Capture(schema, added, evolution.describe_changes(found[-1], schema) if found and added else ())
 
 
 def _polled(
-    table: TableFlow, postgres: SourcePostgres, epoch: int
+    table: PipelineTable, postgres: SourcePostgres, epoch: int
 ) -> tuple[captured_schema.TableSchema, Sequence[ColumnInfo] | None]:
     """Return the schema of a polled table, and its columns in the catalog (None for a query).
 
@@ -95,18 +95,18 @@ def _polled(
 
 
 def _streamed(
-    table: TableFlow, postgres: SourcePostgres, epoch: int
+    table: PipelineTable, postgres: SourcePostgres, epoch: int
 ) -> tuple[captured_schema.TableSchema, Sequence[ColumnInfo]]:
     """Return the schema of a table that a connector captures, and its columns in the catalog.
 
     Raises what capture() raises.
     """
-    flow = table.pipeline
-    catalog = postgres.catalog(flow.spec.source.schema_, table.name)
+    pipeline = table.pipeline
+    catalog = postgres.catalog(pipeline.spec.source.schema_, table.name)
     if set(catalog.key) != set(table.spec.key):
         raise ContractError(
             f"Cannot capture table {table.source_table}: it has primary key ({', '.join(catalog.key) or 'none'}), but "
-            f"the YAML of {flow.name} has key: [{', '.join(table.spec.key)}]. Change the YAML or the table."
+            f"the YAML of {pipeline.name} has key: [{', '.join(table.spec.key)}]. Change the YAML or the table."
         )
     if catalog.deferrable:
         raise ContractError(
@@ -119,9 +119,9 @@ def _streamed(
     if lacking := [name for name in table.spec.partition_by if name.lower() not in columns]:
         raise ContractError(
             f"Cannot partition the lake table {table.name}: table {table.source_table} has no captured column "
-            f"{', '.join(lacking)}, which partition_by in the YAML of {flow.name} names. Name other columns. If the "
-            f"column was renamed or dropped, also run `cdc-lake reset {flow.name}`: stored rows do not move to other "
-            "partitions."
+            f"{', '.join(lacking)}, which partition_by in the YAML of {pipeline.name} names. Name other columns. If "
+            f"the column was renamed or dropped, also run `cdc-lake reset {pipeline.name}`: stored rows do not move to "
+            "other partitions."
         )
     if catalog.children or catalog.storage.filenode is None:
         raise ContractError(
@@ -145,14 +145,14 @@ def _streamed(
 
 
 def _omitted_and_captured(
-    table: TableFlow, postgres: SourcePostgres, catalog: TableCatalog
+    table: PipelineTable, postgres: SourcePostgres, catalog: TableCatalog
 ) -> tuple[tuple[OmittedColumn, ...], list[ColumnInfo]]:
     omitted = omitted_columns(table, postgres, catalog.columns)
     names = {column.name for column in omitted}
     return omitted, [column for column in catalog.columns if column.name not in names]
 
 
-def _require_partitionable(table: TableFlow, seen: captured_schema.TableSchema) -> None:
+def _require_partitionable(table: PipelineTable, seen: captured_schema.TableSchema) -> None:
     """Raise ContractError if the table has a partition column of raw objects that readers cannot read from a key."""
     types = {column.name.lower(): column for column in seen.columns}
     what = f"Cannot partition the raw objects of table {table.source_table}"
@@ -169,7 +169,7 @@ def _require_partitionable(table: TableFlow, seen: captured_schema.TableSchema) 
             )
 
 
-def _require_all_rows(table: TableFlow, postgres: SourcePostgres, catalog: TableCatalog) -> None:
+def _require_all_rows(table: PipelineTable, postgres: SourcePostgres, catalog: TableCatalog) -> None:
     """Raise ContractError if a policy hides rows of the table from the login."""
     if catalog.row_security:
         raise ContractError(
@@ -180,14 +180,14 @@ def _require_all_rows(table: TableFlow, postgres: SourcePostgres, catalog: Table
         )
 
 
-def require_snapshot_safe_dates(table: TableFlow, postgres: SourcePostgres) -> None:
+def require_snapshot_safe_dates(table: PipelineTable, postgres: SourcePostgres) -> None:
     """Raise ContractError if the table contains dates that Debezium's snapshot would change.
 
     The snapshot turns dates before the year 1 into later ones, and moves dates in the gap between the Julian and the
     Gregorian calendar (1582-10-05 to 1582-10-14) by ten days.
     """
-    flow = table.pipeline
-    schema = flow.spec.source.schema_
+    pipeline = table.pipeline
+    schema = pipeline.spec.source.schema_
     omitted = {column.name for column in omitted_columns(table, postgres, postgres.columns(schema, table.name))}
     found = [name for name in postgres.unsupported_dates(schema, table.name) if name not in omitted]
     if found:
@@ -198,7 +198,7 @@ def require_snapshot_safe_dates(table: TableFlow, postgres: SourcePostgres) -> N
         )
 
 
-def require_incremental(table: TableFlow, postgres: SourcePostgres) -> None:
+def require_incremental(table: PipelineTable, postgres: SourcePostgres) -> None:
     """Raise ContractError if Debezium would mix up values of the table during an incremental snapshot.
 
     The snapshot replaces Debezium's schema of the table with one that lacks generated columns. A connector that resumes
@@ -228,7 +228,7 @@ def _column(column: ColumnInfo, catalog: TableCatalog) -> captured_schema.Column
 
 
 def _require_known_defaults(
-    table: TableFlow,
+    table: PipelineTable,
     postgres: SourcePostgres,
     old: captured_schema.TableSchema,
     seen: captured_schema.TableSchema,
@@ -247,7 +247,7 @@ def _require_known_defaults(
             raise evolution.schema_change_error(table.pipeline.name, table.source_table, [fault])
         return
     rewritten = seen.filenode is None or seen.filenode != old.filenode
-    flow, name = table.pipeline, table.polled_table if table.pipeline.polled else table.name
+    pipeline, name = table.pipeline, table.polled_table if table.pipeline.polled else table.name
     faults = []
     for column, info in zip(seen.source_columns, columns, strict=True):
         if column.name in before:
@@ -256,7 +256,7 @@ def _require_known_defaults(
             faults.append(
                 f"the default of the new column {column.name} {column.type} cannot be reproduced without a change event"
             )
-        elif info.missing is None and rewritten and postgres.has_values(flow.spec.source.schema_, name, info.name):
+        elif info.missing is None and rewritten and postgres.has_values(pipeline.spec.source.schema_, name, info.name):
             faults.append(f"the new column {column.name} was filled in a rewritten table, which writes no events")
     if faults:
-        raise evolution.schema_change_error(flow.name, table.source_table, faults)
+        raise evolution.schema_change_error(pipeline.name, table.source_table, faults)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from resources.connect.connector_interface import Connectors
 
 _LSNS = ("lsn", "lsn_proc", "lsn_commit")
@@ -26,14 +26,14 @@ def is_exactly_once(config: Mapping[str, str]) -> bool:
     return config.get("exactly.once.support") == "required"
 
 
-def acknowledged_lsn(flow: Flow, connect: Connectors) -> int | None:
+def acknowledged_lsn(pipeline: Pipeline, connect: Connectors) -> int | None:
     """Return the LSN up to which Kafka contains every committed change, according to the offset that Connect stored.
 
     Returns None with exactly-once, where each visible record proves this by itself, and 0 if no offset is stored.
     """
-    config = connect.get(flow.connector)
+    config = connect.get(pipeline.connector)
     if config is not None and is_exactly_once(config):
         return None
-    if not connect.reports_offsets(flow.connector):
+    if not connect.reports_offsets(pipeline.connector):
         return 0
-    return highest_lsn(next(iter(connect.offsets(flow.connector)), None))
+    return highest_lsn(next(iter(connect.offsets(pipeline.connector)), None))

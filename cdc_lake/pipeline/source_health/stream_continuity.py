@@ -15,10 +15,10 @@ from cdc_lake.contract.errors import ContractError, SourceBrokenError, TableInco
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Break, Completion, Epoch, Epochs, Start, broken_stream_error
 from cdc_lake.contract.source.stream_progress import PublicationState, StreamProgress, load, save
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import heartbeat_sequence, stored_offset
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.connect.connector_interface import FAILED, Connectors, ConnectorStatus
 from resources.kafka.resource import Kafka
 from resources.postgres import lsn as lsn_text
@@ -26,7 +26,7 @@ from resources.postgres.slots import SlotInfo
 
 
 def begin(
-    flow: Flow,
+    pipeline: Pipeline,
     postgres: SourcePostgres,
     connect: Connectors,
     store: ObjectStore,
@@ -36,35 +36,36 @@ def begin(
 
     Raises SourceBrokenError if a slot of the pipeline's name exists that the pipeline did not create.
     """
-    epochs = Epochs(store, flow.name)
+    epochs = Epochs(store, pipeline.name)
     current = epochs.current()
     if current is not None:
         return current
-    ran = connect.get(flow.connector) is not None
-    if not ran and postgres.slot(flow.slot) is not None:
+    ran = connect.get(pipeline.connector) is not None
+    if not ran and postgres.slot(pipeline.slot) is not None:
         raise SourceBrokenError(
-            f"Cannot start pipeline {flow.name}: replication slot {flow.slot} of database {flow.spec.source.database} "
-            "exists already, from another or an earlier deployment, and a snapshot from this slot could miss or "
-            f"repeat changes. If the slot is not used any more, `cdc-lake reset {flow.name}` drops it."
+            f"Cannot start pipeline {pipeline.name}: replication slot {pipeline.slot} of database "
+            f"{pipeline.spec.source.database} exists already, from another or an earlier deployment, and a snapshot "
+            "from this slot could miss or repeat changes. If the slot is not used any more, `cdc-lake reset "
+            f"{pipeline.name}` drops it."
         )
-    begun = new_epoch(flow, postgres, 0, "it ran before epochs were stored" if ran else "the pipeline was started")
+    begun = new_epoch(pipeline, postgres, 0, "it ran before epochs were stored" if ran else "the pipeline was started")
     epoch = epochs.begin(begun.model_copy(update={"starts": {} if ran else dict(starts or {})}))
     if ran:
         epochs.complete(0, Completion(snapshot_lsn=None, completed_at=datetime.now(UTC)))
     return epoch
 
 
-def new_epoch(flow: Flow, postgres: SourcePostgres, number: int, reason: str) -> Epoch:
+def new_epoch(pipeline: Pipeline, postgres: SourcePostgres, number: int, reason: str) -> Epoch:
     """Return an epoch that describes the source's current state, without `starts`; it is not stored."""
     server = postgres.identity()
     return Epoch(
         number=number,
-        pipeline=flow.name,
+        pipeline=pipeline.name,
         reason=reason,
         began_at=datetime.now(UTC),
         system_identifier=server.system_identifier,
         timeline=server.timeline,
-        slot="" if flow.polled else flow.slot,
+        slot="" if pipeline.polled else pipeline.slot,
         lsn=server.lsn,
     )
 
@@ -75,39 +76,39 @@ def new_break(faults: Iterable[str]) -> Break:
 
 
 def find_faults(
-    flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore
+    pipeline: Pipeline, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore
 ) -> tuple[str, ...]:
     """Return the faults of the current epoch's stream; empty without faults, or if the pipeline has not started.
 
     Faults are stored: the pipeline's stages fail until a resnapshot, and later calls return the same faults.
     """
-    epochs = Epochs(store, flow.name)
+    epochs = Epochs(store, pipeline.name)
     epoch = epochs.current()
     if epoch is None:
         return ()
     known = epochs.broken(epoch.number)
     if known is not None:
         return known.faults
-    seen = load(store, flow.name)
+    seen = load(store, pipeline.name)
     previous = seen if seen is not None and seen.epoch == epoch.number else None
     # Heartbeats are read before the slot: after one was streamed, a slot must exist. The slot is read before Connect's
     # offset, which only advances. The server's position is read last.
-    after, gaps = heartbeat_sequence.read_new(kafka, flow, epoch, previous)
+    after, gaps = heartbeat_sequence.read_new(kafka, pipeline, epoch, previous)
     streaming = after.heartbeat is not None or epochs.completion(epoch.number) is not None
     # The connector's state is read before the slot: slot and offset are consistent only while no task runs.
-    config, halted = connect.get(flow.connector), _is_halted(connect.status(flow.connector))
-    slot = postgres.slot(flow.slot)
-    reported = connect.reports_offsets(flow.connector)
-    offset = next(iter(connect.offsets(flow.connector)), None) if reported else None
-    publication, publication_faults = _publication(flow, postgres, previous)
+    config, halted = connect.get(pipeline.connector), _is_halted(connect.status(pipeline.connector))
+    slot = postgres.slot(pipeline.slot)
+    reported = connect.reports_offsets(pipeline.connector)
+    offset = next(iter(connect.offsets(pipeline.connector)), None) if reported else None
+    publication, publication_faults = _publication(pipeline, postgres, previous)
     faults = (
         *server_faults(postgres, epoch, previous, offset),
         *publication_faults,
-        *(_slot(flow, slot) if streaming else ()),
-        *(_offset(flow, previous, offset) if streaming and reported else ()),
-        *(_slot_against_offset(flow, slot, offset) if streaming and reported and halted else ()),
+        *(_slot(pipeline, slot) if streaming else ()),
+        *(_offset(pipeline, previous, offset) if streaming and reported else ()),
+        *(_slot_against_offset(pipeline, slot, offset) if streaming and reported and halted else ()),
         *gaps,
-        *topic_faults(kafka, flow.heartbeat_topic, epoch),
+        *topic_faults(kafka, pipeline.heartbeat_topic, epoch),
     )
     if not faults:
         updates = {
@@ -115,33 +116,33 @@ def find_faults(
             "offset": after.offset or offset is not None,
             "acknowledged": _acknowledged(previous, config, offset, reported),
         }
-        save(store, flow.name, after.model_copy(update=updates), seen)
+        save(store, pipeline.name, after.model_copy(update=updates), seen)
     elif streaming or config is not None:
         epochs.mark_broken(epoch.number, new_break(faults))
     return faults
 
 
-def store_acknowledged(flow: Flow, connect: Connectors, store: ObjectStore) -> None:
+def store_acknowledged(pipeline: Pipeline, connect: Connectors, store: ObjectStore) -> None:
     """Store the LSN up to which Kafka contains every change; without exactly-once it limits the watermarks.
 
     find_faults() stores it too.
     """
-    epoch, seen = Epochs(store, flow.name).current(), load(store, flow.name)
+    epoch, seen = Epochs(store, pipeline.name).current(), load(store, pipeline.name)
     if epoch is not None and seen is not None and seen.epoch == epoch.number:
-        acknowledged = stored_offset.acknowledged_lsn(flow, connect)
-        save(store, flow.name, seen.model_copy(update={"acknowledged": acknowledged}), seen)
+        acknowledged = stored_offset.acknowledged_lsn(pipeline, connect)
+        save(store, pipeline.name, seen.model_copy(update={"acknowledged": acknowledged}), seen)
 
 
 def require_no_faults(
-    flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore
+    pipeline: Pipeline, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore
 ) -> None:
     """Raise SourceBrokenError if find_faults() returns faults."""
-    faults = find_faults(flow, postgres, kafka, connect, store)
+    faults = find_faults(pipeline, postgres, kafka, connect, store)
     if faults:
-        raise broken_stream_error(flow.name, new_break(faults))
+        raise broken_stream_error(pipeline.name, new_break(faults))
 
 
-def require_topic(table: TableFlow, kafka: Kafka, store: ObjectStore) -> None:
+def require_topic(table: PipelineTable, kafka: Kafka, store: ObjectStore) -> None:
     """Raise SourceBrokenError if the table's topic is not the one that the current epoch began with."""
     epoch = Epochs(store, table.pipeline.name).current()
     faults = () if epoch is None else tuple(topic_faults(kafka, table.topic, epoch))
@@ -149,7 +150,7 @@ def require_topic(table: TableFlow, kafka: Kafka, store: ObjectStore) -> None:
         raise broken_stream_error(table.pipeline.name, new_break(faults))
 
 
-def require_complete_topic(table: TableFlow, epoch: Epoch | None) -> None:
+def require_complete_topic(table: PipelineTable, epoch: Epoch | None) -> None:
     """Raise TableIncompleteError if the table is being added during the epoch, so that its topic lacks rows."""
     if epoch is not None and not epoch.contains(table.topic):
         raise TableIncompleteError(
@@ -159,35 +160,35 @@ def require_complete_topic(table: TableFlow, epoch: Epoch | None) -> None:
         )
 
 
-def require_no_gap(flow: Flow, kafka: Kafka, store: ObjectStore) -> None:
+def require_no_gap(pipeline: Pipeline, kafka: Kafka, store: ObjectStore) -> None:
     """Raise SourceBrokenError if a heartbeat is missing in Kafka, or if a fault is stored.
 
     For stages that do not connect to the source. For a polled pipeline, which has no heartbeats, only checks for stored
     faults.
     """
-    epochs = Epochs(store, flow.name)
+    epochs = Epochs(store, pipeline.name)
     epoch = epochs.current()
     if epoch is None:
         return
     epochs.require_whole()
-    if flow.polled:
+    if pipeline.polled:
         return
-    seen = load(store, flow.name)
-    after, gaps = heartbeat_sequence.read_new(kafka, flow, epoch, seen)
+    seen = load(store, pipeline.name)
+    after, gaps = heartbeat_sequence.read_new(kafka, pipeline, epoch, seen)
     if gaps:
         found = new_break(gaps)
         epochs.mark_broken(epoch.number, found)
-        raise broken_stream_error(flow.name, found)
-    save(store, flow.name, after, seen)
+        raise broken_stream_error(pipeline.name, found)
+    save(store, pipeline.name, after, seen)
 
 
-def require_no_resnapshot(flow: Flow, epochs: Epochs, epoch: Epoch) -> None:
+def require_no_resnapshot(pipeline: Pipeline, epochs: Epochs, epoch: Epoch) -> None:
     """Raise ContractError if a resnapshot is running or was interrupted: only it may start the connector then."""
     if epoch.number and epochs.completion(epoch.number) is None:
         raise ContractError(
-            f"Cannot start connector {flow.connector}: the snapshot of epoch {epoch.number} of pipeline {flow.name} is "
-            "not in the lake yet: a resnapshot is running, or was interrupted. If no resnapshot is running, "
-            f"`cdc-lake resnapshot {flow.name}` continues it."
+            f"Cannot start connector {pipeline.connector}: the snapshot of epoch {epoch.number} of pipeline "
+            f"{pipeline.name} is not in the lake yet: a resnapshot is running, or was interrupted. If no resnapshot is "
+            f"running, `cdc-lake resnapshot {pipeline.name}` continues it."
         )
 
 
@@ -233,10 +234,10 @@ def server_faults(
 
 
 def _publication(
-    flow: Flow, postgres: SourcePostgres, seen: StreamProgress | None
+    pipeline: Pipeline, postgres: SourcePostgres, seen: StreamProgress | None
 ) -> tuple[PublicationState | None, tuple[str, ...]]:
     """Return the publication's current state, and its differences from the previous one."""
-    source = flow.spec.source
+    source = pipeline.spec.source
     what = f"publication {source.publication} of database {source.database}"
     info, found = postgres.publication(source.publication), postgres.publication_identity(source.publication)
     before = None if seen is None else seen.publication
@@ -261,8 +262,8 @@ def _publication(
     return now, tuple(faults)
 
 
-def _slot(flow: Flow, slot: SlotInfo | None) -> Iterator[str]:
-    what = f"replication slot {flow.slot}"
+def _slot(pipeline: Pipeline, slot: SlotInfo | None) -> Iterator[str]:
+    what = f"replication slot {pipeline.slot}"
     if slot is None:
         yield f"{what} does not exist any more, so that WAL which was not streamed yet may be lost"
     elif slot.invalidation_reason is not None or slot.confirmed_flush_lsn is None:
@@ -272,16 +273,18 @@ def _slot(flow: Flow, slot: SlotInfo | None) -> Iterator[str]:
         )
 
 
-def _offset(flow: Flow, seen: StreamProgress | None, offset: Mapping[str, object] | None) -> Iterator[str]:
+def _offset(pipeline: Pipeline, seen: StreamProgress | None, offset: Mapping[str, object] | None) -> Iterator[str]:
     # Right after the first snapshot there is no offset yet: Connect stores it every offset.flush.interval.ms.
     if offset is None and seen is not None and seen.offset:
         yield (
-            f"Kafka Connect has no offset of connector {flow.connector} any more: the connector would take a new "
+            f"Kafka Connect has no offset of connector {pipeline.connector} any more: the connector would take a new "
             "snapshot, which does not report rows that were deleted before it"
         )
 
 
-def _slot_against_offset(flow: Flow, slot: SlotInfo | None, offset: Mapping[str, object] | None) -> Iterator[str]:
+def _slot_against_offset(
+    pipeline: Pipeline, slot: SlotInfo | None, offset: Mapping[str, object] | None
+) -> Iterator[str]:
     """Yield a fault if the slot is ahead of the offset of a connector that does not run.
 
     While a connector runs without exactly-once, Debezium confirms records to the slot up to one
@@ -289,9 +292,9 @@ def _slot_against_offset(flow: Flow, slot: SlotInfo | None, offset: Mapping[str,
     """
     if offset is not None and slot is not None and (slot.confirmed_flush_lsn or 0) > stored_offset.highest_lsn(offset):
         yield (
-            f"replication slot {flow.slot} begins at {lsn_text.to_text(slot.confirmed_flush_lsn or 0)}, after the "
-            f"offset {lsn_text.to_text(stored_offset.highest_lsn(offset))} of connector {flow.connector}: the slot was "
-            "dropped and re-created, another program read it, or the worker was killed before it stored the offset "
+            f"replication slot {pipeline.slot} begins at {lsn_text.to_text(slot.confirmed_flush_lsn or 0)}, after the "
+            f"offset {lsn_text.to_text(stored_offset.highest_lsn(offset))} of connector {pipeline.connector}: the slot "
+            "was dropped and re-created, another program read it, or the worker was killed before it stored the offset "
             "that Debezium had confirmed; changes in between can be lost"
         )
 

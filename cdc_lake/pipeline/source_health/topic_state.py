@@ -14,10 +14,10 @@ from cdc_lake.contract.source.epochs import Epoch, Start
 from cdc_lake.contract.source.poll_state import Polls
 from cdc_lake.contract.source.stream_progress import StreamProgress
 from cdc_lake.contract.table.event_order import Watermark
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health.heartbeat import heartbeat
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 
 _SETTLE_SECONDS = 1.0
@@ -60,11 +60,11 @@ class TopicState:
         """The newest heartbeat of any epoch, whether or not it is acknowledged."""
         return self.heartbeats[-1].watermark if self.heartbeats else None
 
-    def end_watermark(self, flow: Flow, epoch: Epoch | None) -> Watermark | None:
+    def end_watermark(self, pipeline: Pipeline, epoch: Epoch | None) -> Watermark | None:
         """Return the watermark of a reader that has consumed everything below `ends`; None if it is not known."""
-        return self.streamed_watermark(flow, epoch) if self.settled else None
+        return self.streamed_watermark(pipeline, epoch) if self.settled else None
 
-    def streamed_watermark(self, flow: Flow, epoch: Epoch | None) -> Watermark | None:
+    def streamed_watermark(self, pipeline: Pipeline, epoch: Epoch | None) -> Watermark | None:
         """Return the newest acknowledged heartbeat of the epoch.
 
         Returns None before the epoch's first heartbeat: LSNs of the previous epoch may be those of another server.
@@ -74,18 +74,18 @@ class TopicState:
         if epoch is None:
             return _newest(self.heartbeats, None, None)
         limit = 0 if self.progress is None else self.progress.limit(epoch.number)
-        return _newest(self.heartbeats, epoch.starts.get(flow.heartbeat_topic), limit)
+        return _newest(self.heartbeats, epoch.starts.get(pipeline.heartbeat_topic), limit)
 
 
 def newest_heartbeat(
-    kafka: Kafka, flow: Flow, since: Start | None = None, acknowledged: int | None = None
+    kafka: Kafka, pipeline: Pipeline, since: Start | None = None, acknowledged: int | None = None
 ) -> Watermark | None:
     """Return the newest streamed heartbeat, or None before the first one; see TopicState.streamed_watermark().
 
     With `since`, returns only a heartbeat of the epoch that began there: LSNs of the previous epoch may be those of
     another server.
     """
-    return _newest(_heartbeats(kafka, flow), since, acknowledged)
+    return _newest(_heartbeats(kafka, pipeline), since, acknowledged)
 
 
 def _newest(heartbeats: Sequence[StreamedHeartbeat], since: Start | None, acknowledged: int | None) -> Watermark | None:
@@ -97,14 +97,14 @@ def _newest(heartbeats: Sequence[StreamedHeartbeat], since: Start | None, acknow
     return None
 
 
-def _heartbeats(kafka: Kafka, flow: Flow) -> tuple[StreamedHeartbeat, ...]:
+def _heartbeats(kafka: Kafka, pipeline: Pipeline) -> tuple[StreamedHeartbeat, ...]:
     """Return the newest heartbeats after the last one that a snapshot read, oldest first."""
     found: list[StreamedHeartbeat] = []
-    if kafka.topic(flow.heartbeat_topic) is None:
+    if kafka.topic(pipeline.heartbeat_topic) is None:
         return ()
-    registry = registry_location(kafka, flow)
-    for message in reversed(kafka.tail(flow.heartbeat_topic, _HEARTBEATS)):
-        parsed = heartbeat(flow.heartbeat_topic, message, registry)
+    registry = registry_location(kafka, pipeline)
+    for message in reversed(kafka.tail(pipeline.heartbeat_topic, _HEARTBEATS)):
+        parsed = heartbeat(pipeline.heartbeat_topic, message, registry)
         if parsed is None or parsed.snapshot:
             break
         watermark = Watermark(parsed.source_ts_ms, parsed.lsn)
@@ -112,7 +112,7 @@ def _heartbeats(kafka: Kafka, flow: Flow) -> tuple[StreamedHeartbeat, ...]:
     return tuple(reversed(found))
 
 
-def committed(kafka: Kafka, table: TableFlow) -> TopicState:
+def committed(kafka: Kafka, table: PipelineTable) -> TopicState:
     """Return the topic's id and committed offsets, without waiting for open transactions and without a watermark.
 
     Raises ContractError if the topic does not exist.
@@ -121,16 +121,16 @@ def committed(kafka: Kafka, table: TableFlow) -> TopicState:
     return TopicState(topic_id, kafka.begin_offsets(table.topic), kafka.end_offsets(table.topic), settled=False)
 
 
-def current(kafka: Kafka, table: TableFlow, store: ObjectStore) -> TopicState:
+def current(kafka: Kafka, table: PipelineTable, store: ObjectStore) -> TopicState:
     """Return the topic's current state; the stream's progress is read from `store`.
 
     Raises ContractError if the topic does not exist, and ObjectDamagedError.
     """
-    flow = table.pipeline
-    last = Polls(store, flow.name, table.name).read() if flow.polled else None
+    pipeline = table.pipeline
+    last = Polls(store, pipeline.name, table.name).read() if pipeline.polled else None
     # Read first: records that Connect acknowledges from here on may not be below the ends.
-    progress = stream_progress.load(store, flow.name)
-    heartbeats = () if flow.polled else _heartbeats(kafka, flow)
+    progress = stream_progress.load(store, pipeline.name)
+    heartbeats = () if pipeline.polled else _heartbeats(kafka, pipeline)
     topic_id = _topic_id(kafka, table)
     ends, settled = settled_ends(kafka, table.topic)
     return TopicState(
@@ -144,7 +144,7 @@ def current(kafka: Kafka, table: TableFlow, store: ObjectStore) -> TopicState:
     )
 
 
-def _topic_id(kafka: Kafka, table: TableFlow) -> str:
+def _topic_id(kafka: Kafka, table: PipelineTable) -> str:
     found = kafka.topic(table.topic)
     if found is None:
         raise ContractError(

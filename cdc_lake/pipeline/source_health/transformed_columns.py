@@ -12,7 +12,7 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.schema import column_types
 from cdc_lake.contract.schema.captured_schema import Column, OmittedColumn, TableSchema
 from cdc_lake.contract.schema.transforms import CASTS
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.postgres.polling import QueryColumn
 from resources.postgres.table_columns import ColumnInfo
 
@@ -22,7 +22,7 @@ domain or an enum. The blanks at the end of a character(n) differ between snapsh
 
 
 def require_transformable(
-    table: TableFlow, columns: Sequence[ColumnInfo | QueryColumn], omitted: Sequence[OmittedColumn]
+    table: PipelineTable, columns: Sequence[ColumnInfo | QueryColumn], omitted: Sequence[OmittedColumn]
 ) -> None:
     """Raise ContractError if the pipeline's transforms cannot be applied to a table or SELECT with these columns."""
     transforms, left_out = table.transforms, {column.name for column in omitted}
@@ -55,7 +55,7 @@ def require_transformable(
         raise _error(table, f"it already has a column {taken[0]}", "Use another name for the new column")
 
 
-def transformed(table: TableFlow, columns: Sequence[Column]) -> tuple[Column, ...]:
+def transformed(table: PipelineTable, columns: Sequence[Column]) -> tuple[Column, ...]:
     """Return the columns as raw objects contain them: changed columns in place, inserted columns at the end."""
     transforms = table.transforms
     changed = []
@@ -93,7 +93,7 @@ def describe(schema: TableSchema) -> str:
     return ", ".join(phrases)
 
 
-def _error(table: TableFlow, cause: str, advice: str) -> ContractError:
+def _error(table: PipelineTable, cause: str, advice: str) -> ContractError:
     return ContractError(
         f"Cannot apply the transforms of {table.pipeline.name} to table {table.source_table}: {cause}. {advice}."
     )

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import dagster as dg
 
 from cdc_lake.pipeline.assets.standard_metadata import Metadata
-from cdc_lake.pipeline.flow import PURPOSE
+from cdc_lake.pipeline.pipeline import PURPOSE
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.spark_jobs.spark_wrapper import SparkWrapper
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.errors import JobFailed
 from resources.spark.job_interface import JobRun, SparkJobs
 
@@ -23,7 +23,7 @@ _COMPARISON_CHECK = "equals_source"
 """The name of the lake table's check that runs Spark."""
 
 
-def warm_spark(context: dg.AssetExecutionContext, table: TableFlow, spark: SparkJobs) -> None:
+def warm_spark(context: dg.AssetExecutionContext, table: PipelineTable, spark: SparkJobs) -> None:
     """Start Spark in parallel with the first stages of a run, if the run is certain to run Spark jobs.
 
     That is a run that was launched to poll or to land records, or that compares the table with the source.

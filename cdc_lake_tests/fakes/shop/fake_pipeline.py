@@ -20,11 +20,11 @@ from cdc_lake.jobs.landing import land as landing
 from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.publishing.html_pages import Pages
 from cdc_lake.pipeline.source_health import schema_capture
-from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.fakes import jobs
 from cdc_lake_tests.fakes.aws.athena import FakeAthena
 from cdc_lake_tests.fakes.aws.glue import FakeGlue
@@ -47,7 +47,7 @@ from resources.postgres.table_files import TableFiles
 class Shop:
     """One pipeline with its fake systems; `now` is the source's clock in seconds since 1970."""
 
-    flow: Flow
+    pipeline: Pipeline
     pages: Path
     now: float
     steps: Steps = field(default_factory=Steps)
@@ -123,20 +123,20 @@ class Shop:
         return SourcePostgres(self.postgres)
 
     @property
-    def orders(self) -> TableFlow:
-        return self.flow.tables[0]
+    def orders(self) -> PipelineTable:
+        return self.pipeline.tables[0]
 
     @property
-    def customers(self) -> TableFlow:
-        return self.flow.tables[1]
+    def customers(self) -> PipelineTable:
+        return self.pipeline.tables[1]
 
     def start(self) -> Shop:
         """Deploy topics, connector and slot, and capture the schemas. Return self."""
-        for topic in (*(table.topic for table in self.flow.tables), HEARTBEATS):
+        for topic in (*(table.topic for table in self.pipeline.tables), HEARTBEATS):
             self.kafka.make(topic)
-        self.connect.put(self.flow.connector, {"exactly.once.support": "required"})
-        self.postgres.put_slot(self.flow.slot)
-        for table in self.flow.tables:
+        self.connect.put(self.pipeline.connector, {"exactly.once.support": "required"})
+        self.postgres.put_slot(self.pipeline.slot)
+        for table in self.pipeline.tables:
             schema_capture.capture(table, self.source, self.bucket)
             self.apply(table)
         return self
@@ -158,7 +158,7 @@ class Shop:
         """Send a heartbeat record to Kafka, as Debezium does."""
         self._send_heartbeat(self.postgres.current_lsn() + 1, snapshot)
 
-    def land(self, table: TableFlow) -> landing.LandReport:
+    def land(self, table: PipelineTable) -> landing.LandReport:
         """Do the work of the raw asset."""
         return self.land_by(table_progress.landing_input(table, self.kafka, S3Location("shop")).spec)
 
@@ -166,7 +166,7 @@ class Shop:
         """Run the land job without Spark."""
         return jobs.land(self.kafka, self.bucket, spec)
 
-    def apply(self, table: TableFlow) -> None:
+    def apply(self, table: PipelineTable) -> None:
         """Do the work of the lake asset without Spark; Athena's table and view then have the rows."""
         spec = table.upsert_spec(S3Location("shop"), "test")
         if upsert.new_manifests(self.bucket, spec, timeline.last_commit(self.bucket, spec.prefix)):
@@ -212,8 +212,8 @@ class Shop:
 
     def raw_events(self, table: str) -> list[dict[str, Any]]:
         """Return all landed events of a table."""
-        flow = next(each for each in self.flow.tables if each.name == table)
-        items = (item for manifest in table_progress.manifests(self.bucket, flow) for item in manifest.objects)
+        pipeline = next(each for each in self.pipeline.tables if each.name == table)
+        items = (item for manifest in table_progress.manifests(self.bucket, pipeline) for item in manifest.objects)
         return [json.loads(value) for item in items for _, value in raw_objects.records(self.bucket, item)]
 
     def _change(self, table: str, row: Mapping[str, object], snapshot: str) -> None:
@@ -232,8 +232,8 @@ class Shop:
 
     def _create_slot(self, _name: str) -> None:
         """Create the slot if it is missing, as Debezium does."""
-        if self.postgres.slot(self.flow.slot) is None:
-            self.postgres.put_slot(self.flow.slot)
+        if self.postgres.slot(self.pipeline.slot) is None:
+            self.postgres.put_slot(self.pipeline.slot)
 
     def _run_incremental_snapshot(self, table: str) -> None:
         """Read a table by an incremental snapshot, as Debezium does."""
@@ -244,12 +244,14 @@ class Shop:
         if status:
             details = {"scanned_collection": f"sales.{table}", "status": status}
             found = {"aggregate_type": "Incremental Snapshot", "type": "TABLE_SCAN_COMPLETED"}
-            self.kafka.send(self.flow.notification_topic, json.dumps({**found, "additional_data": details}).encode())
+            self.kafka.send(
+                self.pipeline.notification_topic, json.dumps({**found, "additional_data": details}).encode()
+            )
 
     def _send_heartbeat(self, lsn: int, snapshot: str = "false") -> None:
         """Send a heartbeat record if the connector is deployed and its topic exists."""
         self.beats += 1
-        deployed = self.connect.status(self.flow.connector) is not None
+        deployed = self.connect.status(self.pipeline.connector) is not None
         if self.streaming and deployed and self.kafka.topic(HEARTBEATS) is not None:
             row = {"id": 1, "beats": self.beats, "__lsn": lsn, "__snapshot": snapshot}
             row["__source_ts_ms"] = int(self.now * 1000)

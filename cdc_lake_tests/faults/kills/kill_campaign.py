@@ -13,9 +13,9 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import history, timeline
 from cdc_lake.pipeline import loading, table_progress
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import topic_state
 from cdc_lake.pipeline.spec.pipeline import Mode
-from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.faults.background_traffic import traffic
 from cdc_lake_tests.faults.kills.dagster_dev import DagsterDev
 from cdc_lake_tests.faults.kills.kill_plan import Kill
@@ -163,7 +163,7 @@ def run(
     return result
 
 
-def _operations(store: ObjectStore, table: TableFlow) -> Iterator[str]:
+def _operations(store: ObjectStore, table: PipelineTable) -> Iterator[str]:
     """Yield the operation of each commit in a table's timeline."""
     for instant in history.commits(store, table.lake_prefix):
         yield timeline.commit_at(store, table.lake_prefix, instant).operation
@@ -188,10 +188,10 @@ def _pause(watch: LagWatch, stack: NorthwindStack) -> float:
 def _settle(stack: NorthwindStack) -> float:
     """Wait until the lake has everything, and return the seconds."""
     began = time.monotonic()
-    flow = stack.table.pipeline
+    pipeline = stack.table.pipeline
     bound = stack.resources
     heartbeat = table_progress.barrier(
-        flow.source_postgres(bound["postgres"]), bound["kafka"], bound["connect"], flow, SETTLE_SECONDS
+        pipeline.source_postgres(bound["postgres"]), bound["kafka"], bound["connect"], pipeline, SETTLE_SECONDS
     )
 
     def reached() -> bool:

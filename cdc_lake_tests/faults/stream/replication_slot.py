@@ -9,7 +9,7 @@ from resources.postgres.slots import SlotInfo
 
 def slot(pipeline: SmallPipeline) -> SlotInfo | None:
     """Return the pipeline's slot, if it exists."""
-    found: SlotInfo | None = pipeline.flow.source_postgres(pipeline.resources["postgres"]).slot(pipeline.flow.slot)
+    found: SlotInfo | None = pipeline.loaded.source_postgres(pipeline.resources["postgres"]).slot(pipeline.loaded.slot)
     return found
 
 

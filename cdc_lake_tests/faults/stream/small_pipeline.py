@@ -17,7 +17,7 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations import resnapshot as steps
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.profile import resolved, spark
 from cdc_lake_tests.helpers.pipeline_graph import graph
 from resources.connect.kafka_connect import KafkaConnect
@@ -46,11 +46,11 @@ class SmallPipeline:
     def __init__(self, name: str, folder: Path, worker: KafkaConnect | None = None) -> None:
         (folder / name).mkdir()
         (folder / name / "defs.yaml").write_text(YAML.format(name=name))
-        self.flow = load(name, folder)
+        self.loaded = load(name, folder)
         self.server: Postgres | None = None
         self.worker = worker
         late = {name: self._late(name) for name in ("postgres", "connect", "deployment")}
-        self.graph = graph(self.flow, resources=late)
+        self.graph = graph(self.loaded, resources=late)
         self.create_table(20, "first")
 
     @property
@@ -71,9 +71,9 @@ class SmallPipeline:
         return dg.ResourceDefinition(lambda _: self.resources[name])
 
     @property
-    def table(self) -> TableFlow:
+    def table(self) -> PipelineTable:
         """Return the only table."""
-        return self.flow.tables[0]
+        return self.loaded.tables[0]
 
     @property
     def store(self) -> ObjectStore:
@@ -83,19 +83,19 @@ class SmallPipeline:
     @property
     def epoch(self) -> Epoch:
         """Return the current epoch."""
-        found = Epochs(self.store, self.flow.name).current()
+        found = Epochs(self.store, self.loaded.name).current()
         assert found is not None
         return found
 
     def execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Run SQL at the source, and return its rows."""
-        with self.flow.source_postgres(self.resources["postgres"]).connect() as db, db.cursor() as cursor:
+        with self.loaded.source_postgres(self.resources["postgres"]).connect() as db, db.cursor() as cursor:
             cursor.execute(statement, values or None)
             return cursor.fetchall() if cursor.description else []
 
     def create_table(self, rows: int, value: str) -> None:
         """Create schema and table at the source, with this number of rows."""
-        name = self.flow.name
+        name = self.loaded.name
         self.execute(
             f"create schema {name}; create table {name}.goods (id int primary key, v text not null);"
             f"insert into {name}.goods select g, %s from generate_series(1, %s) g",
@@ -105,8 +105,8 @@ class SmallPipeline:
 
     def change(self, round_: str, delete: Sequence[int] = ()) -> None:
         """Update every third row, insert one, and delete the given ones."""
-        name = sql.Identifier(self.flow.name, "goods")
-        with self.flow.source_postgres(self.resources["postgres"]).connect() as db, db.cursor() as cursor:
+        name = sql.Identifier(self.loaded.name, "goods")
+        with self.loaded.source_postgres(self.resources["postgres"]).connect() as db, db.cursor() as cursor:
             cursor.execute(sql.SQL("update {} set v = %s where id %% 3 = 0").format(name), (round_,))
             cursor.execute(
                 sql.SQL("insert into {} select coalesce(max(id), 0) + 1, %s from {}").format(name, name), (round_,)
@@ -120,32 +120,32 @@ class SmallPipeline:
     def resnapshot(self, reason: str = "requested by a test") -> list[str]:
         """Do what `cdc-lake resnapshot` does, and return its messages."""
         found = self.resources
-        postgres = self.flow.source_postgres(found["postgres"])
+        postgres = self.loaded.source_postgres(found["postgres"])
         systems = steps.Systems(
             postgres=postgres,
             kafka=found["kafka"],
             connect=found["connect"],
             location=location(found["store"]),
             run=spark().run,
-            config=connector_config(self.flow, postgres, found["deployment"]),
+            config=connector_config(self.loaded, postgres, found["deployment"]),
             snapshot_seconds=60,
         )
-        return list(steps.resnapshot(self.flow, systems, reason))
+        return list(steps.resnapshot(self.loaded, systems, reason))
 
     def barrier(self) -> None:
         """Wait until Kafka has everything that is committed by now."""
         found = self.resources
         table_progress.barrier(
-            self.flow.source_postgres(found["postgres"]), found["kafka"], found["connect"], self.flow, 60
+            self.loaded.source_postgres(found["postgres"]), found["kafka"], found["connect"], self.loaded, 60
         )
 
     def at_source(self) -> list[Row]:
         """Return the source's rows."""
-        return [(row[0], row[1]) for row in self.execute(f"select id, v from {self.flow.name}.goods order by id")]
+        return [(row[0], row[1]) for row in self.execute(f"select id, v from {self.loaded.name}.goods order by id")]
 
     def in_lake(self) -> list[Row]:
         """Return the rows of the lake's view."""
-        found = self.resources["athena"].query(f'SELECT id, v FROM "{self.flow.catalog}"."goods_current"')
+        found = self.resources["athena"].query(f'SELECT id, v FROM "{self.loaded.catalog}"."goods_current"')
         return sorted((row[0], row[1]) for row in found.rows)
 
     def land_and_compare(self) -> None:
@@ -156,14 +156,14 @@ class SmallPipeline:
     def stop_connector(self) -> None:
         """Stop the connector, as an operator would to repair the database."""
         connect = self.resources["connect"]
-        connect.ensure_stopped(self.flow.connector, {})
+        connect.ensure_stopped(self.loaded.connector, {})
 
     def failed(self) -> str:
         """Wait until a task of the connector has failed, and return the connector's status."""
         status = until(
-            lambda: self.resources["connect"].status(self.flow.connector),
+            lambda: self.resources["connect"].status(self.loaded.connector),
             lambda seen: seen is not None and bool(seen.failed_tasks),
             seconds=90,
-            what=f"a task of connector {self.flow.connector} to fail",
+            what=f"a task of connector {self.loaded.connector} to fail",
         )
         return str(status)

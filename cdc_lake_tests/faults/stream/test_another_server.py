@@ -79,9 +79,9 @@ def moving(stack: NorthwindStack, tmp_path_factory: pytest.TempPathFactory) -> I
     made = SmallPipeline("moving", tmp_path_factory.mktemp("defs"))
     made.materialise()
     yield made
-    made.resources["connect"].delete(made.flow.connector)
+    made.resources["connect"].delete(made.loaded.connector)
     made.server = None
-    made.flow.source_postgres(made.resources["postgres"]).drop_slot(made.flow.slot)
+    made.loaded.source_postgres(made.resources["postgres"]).drop_slot(made.loaded.slot)
 
 
 def test_another_cluster_is_refused_until_a_resnapshot(
@@ -91,7 +91,7 @@ def test_another_cluster_is_refused_until_a_resnapshot(
     moving.create_table(7, "elsewhere")
     with pytest.raises(ContractError, match=r"is another database cluster \(system identifier"):
         moving.materialise("topic")
-    with pytest.raises(ContractError, match=f"cdc-lake resnapshot {moving.flow.name}"):
+    with pytest.raises(ContractError, match=f"cdc-lake resnapshot {moving.loaded.name}"):
         moving.materialise("lake")
     assert len(moving.in_lake()) == 20
     moving.resnapshot()

@@ -35,7 +35,7 @@ TESTS_IN_CI = 2
 def test_a_publication_that_was_changed_and_changed_back_is_reported(
     pipeline: SmallPipeline, count_trials: CountTrials, fault: str, repair: str, message: str
 ) -> None:
-    name = pipeline.flow.name
+    name = pipeline.loaded.name
     pipeline.stop_connector()
     pipeline.execute(fault.format(name=name))
     pipeline.change("lost", [pipeline.at_source()[0][0]])
@@ -51,11 +51,11 @@ def test_a_publication_that_was_changed_and_changed_back_is_reported(
 
 def test_missing_heartbeats_report_unpublished_changes(pipeline: SmallPipeline, count_trials: CountTrials) -> None:
     """Landing does not connect to the source; it stops because the heartbeats in Kafka have a gap."""
-    name = pipeline.flow.name
+    name = pipeline.loaded.name
     pipeline.land_and_compare()
     pipeline.execute(f"alter publication {name} set (publish = 'insert')")
     pipeline.change("lost", [pipeline.at_source()[0][0]])
-    postgres = pipeline.flow.source_postgres(pipeline.resources["postgres"])
+    postgres = pipeline.loaded.source_postgres(pipeline.resources["postgres"])
     postgres.write_heartbeat(name)
     pipeline.execute(f"alter publication {name} set (publish = 'insert, update, delete')")
     pipeline.barrier()

@@ -30,13 +30,13 @@ MB = 2**20
 
 
 def test_slot_dropped_while_the_connector_runs_is_reported(pipeline: SmallPipeline, count_trials: CountTrials) -> None:
-    pipeline.flow.source_postgres(pipeline.resources["postgres"]).drop_slot(pipeline.flow.slot)
+    pipeline.loaded.source_postgres(pipeline.resources["postgres"]).drop_slot(pipeline.loaded.slot)
     pipeline.change("lost", [1, 2])
     pipeline.failed()
-    with pytest.raises(ContractError, match=rf"{pipeline.flow.slot} .*cdc-lake resnapshot {pipeline.flow.name}"):
+    with pytest.raises(ContractError, match=rf"{pipeline.loaded.slot} .*cdc-lake resnapshot {pipeline.loaded.name}"):
         pipeline.materialise("topic")
     for stage in ("raw", "lake"):
-        with pytest.raises(ContractError, match=f"cdc-lake resnapshot {pipeline.flow.name}"):
+        with pytest.raises(ContractError, match=f"cdc-lake resnapshot {pipeline.loaded.name}"):
             pipeline.materialise(stage)
     assert_repaired_by_resnapshot(pipeline, count_trials)
 
@@ -45,11 +45,11 @@ def test_slot_dropped_while_the_connector_is_stopped_is_reported(
     pipeline: SmallPipeline, count_trials: CountTrials
 ) -> None:
     pipeline.stop_connector()
-    pipeline.flow.source_postgres(pipeline.resources["postgres"]).drop_slot(pipeline.flow.slot)
+    pipeline.loaded.source_postgres(pipeline.resources["postgres"]).drop_slot(pipeline.loaded.slot)
     pipeline.change("lost", [3])
-    with pytest.raises(ContractError, match=rf"replication slot {pipeline.flow.slot} does not exist any more"):
+    with pytest.raises(ContractError, match=rf"replication slot {pipeline.loaded.slot} does not exist any more"):
         pipeline.materialise("topic")
-    status = pipeline.resources["connect"].status(pipeline.flow.connector)
+    status = pipeline.resources["connect"].status(pipeline.loaded.connector)
     assert status.state == "STOPPED", "the connector was started; Debezium creates a missing slot"
     assert slot(pipeline) is None
     assert_repaired_by_resnapshot(pipeline, count_trials)
@@ -57,9 +57,9 @@ def test_slot_dropped_while_the_connector_is_stopped_is_reported(
 
 def test_slot_dropped_and_recreated_is_reported(pipeline: SmallPipeline, count_trials: CountTrials) -> None:
     pipeline.stop_connector()
-    pipeline.flow.source_postgres(pipeline.resources["postgres"]).drop_slot(pipeline.flow.slot)
+    pipeline.loaded.source_postgres(pipeline.resources["postgres"]).drop_slot(pipeline.loaded.slot)
     pipeline.change("lost", [5])
-    pipeline.execute("select pg_create_logical_replication_slot(%s, 'pgoutput')", pipeline.flow.slot)
+    pipeline.execute("select pg_create_logical_replication_slot(%s, 'pgoutput')", pipeline.loaded.slot)
     with pytest.raises(ContractError, match=r"the slot was dropped and re-created, another program read it"):
         pipeline.materialise("topic")
     assert_repaired_by_resnapshot(pipeline, count_trials)
@@ -69,7 +69,7 @@ def test_slot_moved_by_another_client_is_reported(pipeline: SmallPipeline, count
     pipeline.stop_connector()
     pipeline.change("lost", [4])
     until(lambda: existing_slot(pipeline).active, lambda active: not active, seconds=30, what="the slot to be free")
-    pipeline.execute("select pg_replication_slot_advance(%s, pg_current_wal_lsn())", pipeline.flow.slot)
+    pipeline.execute("select pg_replication_slot_advance(%s, pg_current_wal_lsn())", pipeline.loaded.slot)
     with pytest.raises(ContractError, match=r"begins at .*, after the offset .* of connector"):
         pipeline.materialise("topic")
     assert_repaired_by_resnapshot(pipeline, count_trials)
@@ -104,10 +104,10 @@ def test_offset_lost_with_the_slot_is_reported_after_the_next_snapshot(
     """As if the worker had started the connector by itself, which then takes a snapshot in the same epoch."""
     connect = pipeline.resources["connect"]
     pipeline.stop_connector()
-    connect.delete_offsets(pipeline.flow.connector)
-    pipeline.flow.source_postgres(pipeline.resources["postgres"]).drop_slot(pipeline.flow.slot)
+    connect.delete_offsets(pipeline.loaded.connector)
+    pipeline.loaded.source_postgres(pipeline.resources["postgres"]).drop_slot(pipeline.loaded.slot)
     pipeline.change("lost", [8])
-    connect.put(pipeline.flow.connector, connect.get(pipeline.flow.connector))
+    connect.put(pipeline.loaded.connector, connect.get(pipeline.loaded.connector))
     pipeline.barrier()
     with pytest.raises(ContractError, match=r"took a new snapshot"):
         pipeline.materialise("raw")
@@ -120,11 +120,11 @@ def test_offset_lost_without_the_slot_is_reported_before_the_connector_starts(
     pipeline: SmallPipeline, count_trials: CountTrials
 ) -> None:
     pipeline.stop_connector()
-    pipeline.resources["connect"].delete_offsets(pipeline.flow.connector)
+    pipeline.resources["connect"].delete_offsets(pipeline.loaded.connector)
     pipeline.change("lost", [9])
     with pytest.raises(ContractError, match=r"Kafka Connect has no offset of connector .* any more"):
         pipeline.materialise("topic")
-    status = pipeline.resources["connect"].status(pipeline.flow.connector)
+    status = pipeline.resources["connect"].status(pipeline.loaded.connector)
     assert status.state == "STOPPED", "the connector was started; its snapshot does not contain earlier deletes"
     assert_repaired_by_resnapshot(pipeline, count_trials)
 
@@ -148,7 +148,7 @@ def test_an_idle_database_does_not_retain_wal(pipeline: SmallPipeline) -> None:
     )
 
     pipeline.stop_connector()
-    check = f"{pipeline.flow.name}/topic/goods_topic:slot_healthy"
+    check = f"{pipeline.loaded.name}/topic/goods_topic:slot_healthy"
     # 30 MB for a limit of 16 MB: the server's position does not include its WAL buffers (4 MB).
     with postgres.connect("postgres") as db, db.cursor() as cursor:
         cursor.execute(
@@ -159,7 +159,7 @@ def test_an_idle_database_does_not_retain_wal(pipeline: SmallPipeline) -> None:
     assert not found.passed
     retained = found.metadata["retained_wal_bytes"].value
     assert isinstance(retained, int)
-    assert retained > pipeline.flow.spec.retained_wal_limit_mb * MB
+    assert retained > pipeline.loaded.spec.retained_wal_limit_mb * MB
     pipeline.land_and_compare()
     until(
         lambda: pipeline.materialise("topic").checks[check],
@@ -186,7 +186,7 @@ def test_a_resnapshot_interrupted_at_each_step_completes(
         count_trials("failpoints at which a resnapshot was interrupted", 1)
     pipeline.resnapshot()
     assert pipeline.epoch.number == epoch + 1
-    assert Epochs(pipeline.store, pipeline.flow.name).completion(epoch + 1) is not None
+    assert Epochs(pipeline.store, pipeline.loaded.name).completion(epoch + 1) is not None
     assert pipeline.in_lake() == pipeline.at_source()
     pipeline.land_and_compare()
 
@@ -198,14 +198,14 @@ def test_a_transaction_open_across_a_resnapshot_is_applied(pipeline: SmallPipeli
     since. A transaction that begins after that is open across the snapshot. So the test always has an open transaction
     until the slot is ready.
     """
-    at_source = pipeline.flow.source_postgres(pipeline.resources["postgres"])
+    at_source = pipeline.loaded.source_postgres(pipeline.resources["postgres"])
     with ExitStack() as opened, ThreadPoolExecutor(1) as threads:
 
         def begin(value: str) -> tuple[Connection, int]:
             connection = opened.enter_context(at_source.connect(autocommit=False))
             with connection.cursor() as cursor:
                 cursor.execute(
-                    f"update {pipeline.flow.name}.goods set v = %s where id %% 5 = %s", (value, len(value) % 5)
+                    f"update {pipeline.loaded.name}.goods set v = %s where id %% 5 = %s", (value, len(value) % 5)
                 )
                 cursor.execute("select pg_current_xact_id()::text::bigint")
                 row = cursor.fetchone()
@@ -235,7 +235,7 @@ def test_a_transaction_open_across_a_resnapshot_is_applied(pipeline: SmallPipeli
         current.commit()
         done.result(timeout=120)
     pipeline.land_and_compare()
-    completion = Epochs(pipeline.store, pipeline.flow.name).completion(pipeline.epoch.number)
+    completion = Epochs(pipeline.store, pipeline.loaded.name).completion(pipeline.epoch.number)
     assert completion is not None
     assert completion.snapshot_lsn is not None
     before = [each for each in _streamed(pipeline) if each["__lsn"] < completion.snapshot_lsn]

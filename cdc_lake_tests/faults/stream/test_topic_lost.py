@@ -28,7 +28,7 @@ def recreate(pipeline: SmallPipeline) -> None:
     kafka = pipeline.resources["kafka"]
     pipeline.stop_connector()
     kafka.delete_topic(pipeline.table.topic)
-    kafka.ensure_topic(pipeline.table.topic, pipeline.flow.spec.stream.partitions, pipeline.flow.topic_settings({}))
+    kafka.ensure_topic(pipeline.table.topic, pipeline.loaded.spec.stream.partitions, pipeline.loaded.topic_settings({}))
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_records_lost_before_they_are_landed_are_reported(
     pipeline.change("lost", [pipeline.at_source()[0][0]])
     pipeline.barrier()
     lose(pipeline)
-    with pytest.raises(ContractError, match=rf"{message}.*cdc-lake resnapshot {pipeline.flow.name}"):
+    with pytest.raises(ContractError, match=rf"{message}.*cdc-lake resnapshot {pipeline.loaded.name}"):
         pipeline.materialise("raw")
     pipeline.resnapshot(message)
     assert pipeline.in_lake() == pipeline.at_source()
-    chain = list(Chain(pipeline.store, pipeline.flow.name, pipeline.table.topic).since(0))
+    chain = list(Chain(pipeline.store, pipeline.loaded.name, pipeline.table.topic).since(0))
     [opening] = [one for one in chain if one.opens is not None and one.epoch == pipeline.epoch.number]
     assert message in (opening.opens or "")
     pipeline.change("afterwards", [pipeline.at_source()[0][0]])

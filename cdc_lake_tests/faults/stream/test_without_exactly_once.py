@@ -79,7 +79,7 @@ def test_no_watermark_is_ahead_of_a_partition(pipeline: SmallPipeline, count_tri
 
     def sample() -> None:
         while not written.is_set():
-            stream_continuity.store_acknowledged(pipeline.flow, found["connect"], pipeline.store)
+            stream_continuity.store_acknowledged(pipeline.loaded, found["connect"], pipeline.store)
             spec = table_progress.landing_input(table, kafka, where).spec
             if spec.watermark is not None:
                 sampled.append((spec.watermark, spec.ends))
@@ -88,7 +88,7 @@ def test_no_watermark_is_ahead_of_a_partition(pipeline: SmallPipeline, count_tri
         sampling = sampler.submit(sample)
         for number in range(20):
             pipeline.change(f"{number} " + "large " * 20_000)
-            pipeline.flow.source_postgres(found["postgres"]).write_heartbeat(pipeline.flow.name)
+            pipeline.loaded.source_postgres(found["postgres"]).write_heartbeat(pipeline.loaded.name)
         pipeline.barrier()
         written.set()
         sampling.result(timeout=60)
@@ -122,6 +122,6 @@ def test_a_killed_worker_resumes_or_its_loss_is_reported(
     except ContractError as error:
         reported = str(error)
     if reported:
-        assert f"cdc-lake resnapshot {pipeline.flow.name}" in reported
+        assert f"cdc-lake resnapshot {pipeline.loaded.name}" in reported
         assert_repaired_by_resnapshot(pipeline, count_trials)
     assert pipeline.in_lake() == pipeline.at_source()

@@ -92,11 +92,11 @@ class TypedPipeline:
     def __init__(self, folder: Path) -> None:
         (folder / NAME).mkdir()
         (folder / NAME / "defs.yaml").write_text(YAML)
-        self.flow = load(NAME, folder)
+        self.pipeline = load(NAME, folder)
 
     def execute(self, *statements: str) -> None:
         """Run SQL at the source."""
-        with self.flow.source_postgres(resolved()["postgres"]).connect() as db, db.cursor() as cursor:
+        with self.pipeline.source_postgres(resolved()["postgres"]).connect() as db, db.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
 
@@ -109,7 +109,7 @@ class TypedPipeline:
             f"create table {NAME}.typed (id integer, part text, {_columns()}, primary key (id, part))",
             *(_insert(row, "snapshot") for row in range(MOST + 1)),
         )
-        parts = component.build(self.flow)
+        parts = component.build(self.pipeline)
         job = dg.define_asset_job(NAME, selection="*")
         definitions = dg.Definitions(
             assets=parts.assets, jobs=[job], resources=run_resources(), executor=dg.in_process_executor
@@ -121,9 +121,9 @@ class TypedPipeline:
         """Run the verification."""
         found = resolved()
         systems = Systems(
-            self.flow.source_postgres(found["postgres"]), found["kafka"], found["connect"], found["store"], spark()
+            self.pipeline.source_postgres(found["postgres"]), found["kafka"], found["connect"], found["store"], spark()
         )
-        ((_, report),) = verify_tables(self.flow, self.flow.tables, systems, seconds=300, apply=True, limit=100)
+        ((_, report),) = verify_tables(self.pipeline, self.pipeline.tables, systems, seconds=300, apply=True, limit=100)
         return report
 
 

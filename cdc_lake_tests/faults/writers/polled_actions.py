@@ -10,9 +10,9 @@ from pathlib import Path
 from cdc_lake.demo import verification
 from cdc_lake.demo.graph import Graph
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations import polling, reconciliation
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake.profile import resolved, spark
 from cdc_lake_tests.faults.writers import writer_actions  # noqa: F401 - it shortens leases
@@ -35,7 +35,7 @@ attributes:
 _BOUND_SECONDS = 60.0
 
 
-def write_definitions(defs: Path, landed_format: str) -> Flow:
+def write_definitions(defs: Path, landed_format: str) -> Pipeline:
     """Write the pipeline's files below a folder, and return the pipeline."""
     (defs / NAME).mkdir()
     (defs / NAME / "defs.yaml").write_text(YAML.format(name=NAME, landed_format=landed_format))
@@ -55,18 +55,18 @@ def materialise(defs: Path, *stages: str) -> None:
 
 def poll(defs: Path) -> None:
     """Materialise the topic once a poll sees all that is committed."""
-    flow = load(NAME, defs)
-    polled_source.await_visible(flow.tables[0], flow.source_postgres(resolved()["postgres"]), _BOUND_SECONDS)
+    pipeline = load(NAME, defs)
+    polled_source.await_visible(pipeline.tables[0], pipeline.source_postgres(resolved()["postgres"]), _BOUND_SECONDS)
     materialise(defs, "topic")
 
 
 def reconcile(defs: Path) -> int:
     """Send deletes for the rows that the source does not have any more, and return their number."""
-    flow, found = load(NAME, defs), resolved()
-    postgres = flow.source_postgres(found["postgres"])
+    pipeline, found = load(NAME, defs), resolved()
+    postgres = pipeline.source_postgres(found["postgres"])
     owner = f"writer {os.getpid()}"
     systems = polling.Systems(postgres, found["kafka"], location(found["store"]), spark().run, owner)
-    report = reconciliation.reconcile(flow.tables[0].in_reconciled_target, systems).report
+    report = reconciliation.reconcile(pipeline.tables[0].in_reconciled_target, systems).report
     return 0 if report is None else report.deletes
 
 

@@ -26,7 +26,7 @@ from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations import reset as resetting
 from cdc_lake.pipeline.operations import resnapshot as resnapshotting
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.profile import resolved, run_resources, spark
 
 PIPELINE = "northwind"
@@ -72,7 +72,7 @@ def dagster_folder() -> str:
     return os.environ.get(_DAGSTER_HOME) or str(dagster_home())
 
 
-def table() -> TableFlow:
+def table() -> PipelineTable:
     """Return the pipeline's only table."""
     return load(PIPELINE).tables[0]
 
@@ -106,8 +106,8 @@ def run_continuously() -> None:
 
 def barrier() -> None:
     """Wait until Kafka has everything that the source has committed."""
-    flow, found = load(PIPELINE), resolved()
-    table_progress.barrier(flow.source_postgres(found["postgres"]), found["kafka"], found["connect"], flow, 60)
+    pipeline, found = load(PIPELINE), resolved()
+    table_progress.barrier(pipeline.source_postgres(found["postgres"]), found["kafka"], found["connect"], pipeline, 60)
 
 
 def metadata(stage: str) -> Mapping[str, Any]:
@@ -117,26 +117,26 @@ def metadata(stage: str) -> Mapping[str, Any]:
 
 def reset() -> list[str]:
     """Reset the pipeline, and return what was removed."""
-    flow, found = load(PIPELINE), resolved()
+    pipeline, found = load(PIPELINE), resolved()
     store = location(found["store"]).store()
     own = {name: found[name] for name in ("kafka", "connect", "glue", "deployment", "dashboards")}
-    return list(resetting.reset(flow, flow.source_postgres(found["postgres"]), store=store, **own))
+    return list(resetting.reset(pipeline, pipeline.source_postgres(found["postgres"]), store=store, **own))
 
 
 def resnapshot(reason: str) -> list[str]:
     """Do what `cdc-lake resnapshot` does, and return its messages."""
-    flow, found = load(PIPELINE), resolved()
-    postgres = flow.source_postgres(found["postgres"])
+    pipeline, found = load(PIPELINE), resolved()
+    postgres = pipeline.source_postgres(found["postgres"])
     systems = resnapshotting.Systems(
         postgres=postgres,
         kafka=found["kafka"],
         connect=found["connect"],
         location=location(found["store"]),
         run=spark().run,
-        config=connector_config(flow, postgres, found["deployment"]),
+        config=connector_config(pipeline, postgres, found["deployment"]),
         snapshot_seconds=60,
     )
-    return list(resnapshotting.resnapshot(flow, systems, reason))
+    return list(resnapshotting.resnapshot(pipeline, systems, reason))
 
 
 def apply(lease_seconds: float, wait_seconds: float) -> Mapping[str, Any]:

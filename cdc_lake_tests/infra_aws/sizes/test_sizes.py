@@ -95,10 +95,10 @@ def test_a_registrys_secret_is_an_arn_or_a_name(tmp_path: Path) -> None:
 
 def test_every_environment_has_what_its_pipelines_need() -> None:
     for found in sizes().values():
-        for flow in map(load, found.pipelines):
-            assert {target.database for target in flow.spec.targets} <= set(found.glue_databases)
-            assert flow.spec.stream.prefix in found.topic_prefixes
-            assert found.registry is not None or flow.spec.stream.registry is None
+        for pipeline in map(load, found.pipelines):
+            assert {target.database for target in pipeline.spec.targets} <= set(found.glue_databases)
+            assert pipeline.spec.stream.prefix in found.topic_prefixes
+            assert found.registry is not None or pipeline.spec.stream.registry is None
 
 
 def test_a_missing_field_is_named(tmp_path: Path) -> None:

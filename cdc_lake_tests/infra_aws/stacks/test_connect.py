@@ -43,10 +43,10 @@ def test_the_name_changes_with_the_content(environment: Synthesized, opposite_of
 
 
 def test_names_equal_those_of_the_pipeline() -> None:
-    flow = load("northwind")
-    assert size("dev").pipelines == (flow.name,)
-    assert connector_name(flow.name) == flow.connector
-    assert size("dev").topic_prefixes == (flow.spec.stream.prefix,)
+    pipeline = load("northwind")
+    assert size("dev").pipelines == (pipeline.name,)
+    assert connector_name(pipeline.name) == pipeline.connector
+    assert size("dev").topic_prefixes == (pipeline.spec.stream.prefix,)
 
 
 def test_stacks_create_no_plugins_and_connectors(environment: Synthesized) -> None:

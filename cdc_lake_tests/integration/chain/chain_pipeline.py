@@ -20,7 +20,7 @@ from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations import polling, reconciliation, resnapshot
 from cdc_lake.pipeline.operations.verification import Systems, verify_tables
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.profile import resolved, spark
 from cdc_lake_tests.helpers.pipeline_graph import graph
 from resources.spark.local import LocalSpark
@@ -86,8 +86,8 @@ class ChainPipeline:
             more=more,
         )
         (folder / name / "defs.yaml").write_text(yaml)
-        self.flow = load(name, folder)
-        self.graph = graph(self.flow, checked)
+        self.loaded = load(name, folder)
+        self.graph = graph(self.loaded, checked)
         if text is None:
             self.execute(f"create schema {name}")
 
@@ -96,9 +96,9 @@ class ChainPipeline:
         """Return the resources at their current addresses."""
         return resolved()
 
-    def table(self, name: str) -> TableFlow:
+    def table(self, name: str) -> PipelineTable:
         """Return a table of the pipeline."""
-        return next(each for each in self.flow.tables if each.name == name)
+        return next(each for each in self.loaded.tables if each.name == name)
 
     @property
     def store(self) -> ObjectStore:
@@ -107,8 +107,8 @@ class ChainPipeline:
 
     def execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Run SQL at the source, in the pipeline's schema, with positional values or a mapping, and return its rows."""
-        with self.flow.source_postgres(self.resources["postgres"]).connect() as db, db.cursor() as cursor:
-            cursor.execute(f"set search_path to {self.flow.spec.source.schema_}, public")
+        with self.loaded.source_postgres(self.resources["postgres"]).connect() as db, db.cursor() as cursor:
+            cursor.execute(f"set search_path to {self.loaded.spec.source.schema_}, public")
             named = values[0] if values and isinstance(values[0], Mapping) else None
             cursor.execute(statement, named or values or None)
             return cursor.fetchall() if cursor.description else []
@@ -121,7 +121,11 @@ class ChainPipeline:
         """Wait until the topic has all committed changes."""
         found = self.resources
         table_progress.barrier(
-            self.flow.source_postgres(found["postgres"]), found["kafka"], found["connect"], self.flow, seconds=120
+            self.loaded.source_postgres(found["postgres"]),
+            found["kafka"],
+            found["connect"],
+            self.loaded,
+            seconds=120,
         )
 
     def land_and_apply(self) -> Materialised:
@@ -132,24 +136,24 @@ class ChainPipeline:
     def reconcile(self, table: str) -> None:
         """Send deletes for the rows of a polled table that the source does not have any more."""
         found = self.resources
-        postgres = self.flow.source_postgres(found["postgres"])
+        postgres = self.loaded.source_postgres(found["postgres"])
         systems = polling.Systems(postgres, found["kafka"], self._location, spark().run, "a test")
         reconciliation.reconcile(self.table(table).hudi_targets[0], systems)
 
     def resnapshot(self) -> list[str]:
         """Do what `cdc-lake resnapshot` does, and return its messages."""
         found = self.resources
-        postgres = self.flow.source_postgres(found["postgres"])
+        postgres = self.loaded.source_postgres(found["postgres"])
         systems = resnapshot.Systems(
             postgres=postgres,
             kafka=found["kafka"],
             connect=found["connect"],
             location=self._location,
             run=spark().run,
-            config=connector_config(self.flow, postgres, found["deployment"]),
+            config=connector_config(self.loaded, postgres, found["deployment"]),
             snapshot_seconds=120,
         )
-        return list(resnapshot.resnapshot(self.flow, systems, "a test wants it"))
+        return list(resnapshot.resnapshot(self.loaded, systems, "a test wants it"))
 
     def by_spark(self, table: str, target: int = 0) -> dict[int, dict[str, Any]]:
         """Return the lake's undeleted rows by id, with dates in days and timestamps in microseconds since 1970."""
@@ -172,18 +176,18 @@ class ChainPipeline:
 
     def by_athena(self, sql: str) -> list[tuple[object, ...]]:
         """Run a query in the pipeline's own database, and return its rows."""
-        athena = self.resources["athena"].model_copy(update={"database": self.flow.catalog})
+        athena = self.resources["athena"].model_copy(update={"database": self.loaded.catalog})
         return list(athena.query(sql).rows)
 
     def dead_letters(self) -> list[DeadLetter]:
         """Return the open dead letters."""
-        return list(dead_letters.letters(self.store, self.flow.name))
+        return list(dead_letters.letters(self.store, self.loaded.name))
 
     def stop(self) -> None:
         """Stop the connector and drop the slot, which would retain the stack's WAL."""
         found = self.resources
-        found["connect"].delete(self.flow.connector)
-        self.flow.source_postgres(found["postgres"]).drop_slot(self.flow.slot)
+        found["connect"].delete(self.loaded.connector)
+        self.loaded.source_postgres(found["postgres"]).drop_slot(self.loaded.slot)
 
 
 def _session() -> SparkSession:
@@ -195,9 +199,9 @@ def _session() -> SparkSession:
 def verified(pipeline: ChainPipeline) -> dict[str, tuple[bool, int]]:
     """Compare all lake tables with the source."""
     resources = pipeline.resources
-    postgres = pipeline.flow.source_postgres(resources["postgres"])
+    postgres = pipeline.loaded.source_postgres(resources["postgres"])
     systems = Systems(postgres, resources["kafka"], resources["connect"], resources["store"], spark())
-    found = verify_tables(pipeline.flow, pipeline.flow.lake_tables, systems, seconds=120, apply=True)
+    found = verify_tables(pipeline.loaded, pipeline.loaded.lake_tables, systems, seconds=120, apply=True)
     reports = {table.lake_table: report for table, report in found}
     assert not [each for report in reports.values() for each in report.differences]
     return {name: (report.clean, report.lake_rows) for name, report in reports.items()}

@@ -58,11 +58,11 @@ class Writer:
         assert not self.errors, self.errors
 
     def _run(self) -> None:
-        flow = self.pipeline.flow
+        pipeline = self.pipeline.loaded
         chosen = random.Random(7)
         try:
-            with flow.source_postgres(self.pipeline.resources["postgres"]).connect() as db, db.cursor() as cursor:
-                cursor.execute(f"set search_path to {flow.name}")
+            with pipeline.source_postgres(self.pipeline.resources["postgres"]).connect() as db, db.cursor() as cursor:
+                cursor.execute(f"set search_path to {pipeline.name}")
                 began = time.monotonic()
                 while not self.stopped.wait(max(0.0, began + self.changes / RATE - time.monotonic())):
                     table, row = chosen.choice([OLD, NEW]), chosen.randint(1, ROWS + ROWS // 10)
@@ -87,8 +87,8 @@ def started(
     monkeypatch.setattr(
         topic,
         "with_incremental_snapshots",
-        lambda flow, config: {
-            **with_incremental_snapshots(flow, config),
+        lambda pipeline, config: {
+            **with_incremental_snapshots(pipeline, config),
             "incremental.snapshot.chunk.size": str(CHUNK),
         },
     )
@@ -117,9 +117,9 @@ def started(
 def notified(pipeline: ChainPipeline, kind: str) -> int:
     """Return the number of notifications of a kind about incremental snapshots."""
     kafka = pipeline.resources["kafka"]
-    if kafka.topic(pipeline.flow.notification_topic) is None:
+    if kafka.topic(pipeline.loaded.notification_topic) is None:
         return 0
-    messages = (json.loads(message.value) for message in kafka.peek(pipeline.flow.notification_topic))
+    messages = (json.loads(message.value) for message in kafka.peek(pipeline.loaded.notification_topic))
     return sum(each["aggregate_type"] == "Incremental Snapshot" and each["type"] == kind for each in messages)
 
 
@@ -144,15 +144,15 @@ def check(pipeline: ChainPipeline, writer: Writer) -> None:
     lost = [number for number in writer.upserts[OLD] if f"change {number}" not in streamed]
     assert not lost, f"{len(lost)} of {len(writer.upserts[OLD])} changes of {OLD} are not in its topic: {lost}"
     systems = verification.Systems(
-        pipeline.flow.source_postgres(found["postgres"]), found["kafka"], found["connect"], found["store"], spark()
+        pipeline.loaded.source_postgres(found["postgres"]), found["kafka"], found["connect"], found["store"], spark()
     )
-    for table, report in verification.verify_tables(pipeline.flow, pipeline.flow.tables, systems, seconds=120):
+    for table, report in verification.verify_tables(pipeline.loaded, pipeline.loaded.tables, systems, seconds=120):
         assert report.clean, (table.name, report)
         assert report.compared > ROWS / 2, (table.name, report)
     for name in (OLD, NEW):
         rows = {row: value["v"] for row, value in pipeline.by_spark(name).items()}
         assert rows == dict(pipeline.execute(f"select id, v from {name}"))
-    epoch = Epochs(pipeline.store, pipeline.flow.name).current()
+    epoch = Epochs(pipeline.store, pipeline.loaded.name).current()
     assert epoch is not None
     assert (epoch.number, set(epoch.joins), epoch.joining) == (0, {pipeline.table(NEW).topic}, frozenset())
     read = {
@@ -230,7 +230,7 @@ def test_a_transaction_that_was_open_before_the_publication_is_awaited(
     pipeline.execute(f"alter publication awaited drop table {NEW}")
     with (
         ThreadPoolExecutor(1) as pool,
-        pipeline.flow.source_postgres(found["postgres"]).connect(autocommit=False) as db,
+        pipeline.loaded.source_postgres(found["postgres"]).connect(autocommit=False) as db,
         db.cursor() as cursor,
     ):
         cursor.execute(f"update awaited.{NEW} set v = 'early' where id = 1")

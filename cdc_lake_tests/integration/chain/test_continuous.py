@@ -28,7 +28,7 @@ def running(pipeline: ChainPipeline) -> Iterator[Queue[dg.AssetMaterialization |
     reports: Queue[dg.AssetMaterialization | dg.AssetObservation] = Queue()
     stop, found = threading.Event(), pipeline.resources
     systems = LakeSystems(
-        pipeline.flow.source_postgres(found["postgres"]),
+        pipeline.loaded.source_postgres(found["postgres"]),
         found["kafka"],
         found["store"],
         JobRuns(SmallLandings(spark(), found["kafka"])),
@@ -37,7 +37,7 @@ def running(pipeline: ChainPipeline) -> Iterator[Queue[dg.AssetMaterialization |
         "the test",
     )
     with ThreadPoolExecutor(1) as pool:
-        work: Future[None] = pool.submit(run.run, pipeline.flow, systems, reports.put, stop, 600.0)
+        work: Future[None] = pool.submit(run.run, pipeline.loaded, systems, reports.put, stop, 600.0)
         try:
             yield reports
         finally:

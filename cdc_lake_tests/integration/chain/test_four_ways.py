@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from cdc_lake.demo import verification
-from cdc_lake.pipeline.flow import STAGES
+from cdc_lake.pipeline.pipeline import STAGES
 from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake.profile import resolved, spark
 from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline
@@ -135,9 +135,9 @@ def library(chain_stack: None) -> Iterator[None]:  # noqa: ARG001 - the stack mu
 
 def carry(pipeline: ChainPipeline) -> None:
     """Bring all changes of the source to the datasets, as the sensors and the reconciliation do."""
-    if pipeline.flow.polled:
-        source = pipeline.flow.source_postgres(pipeline.resources["postgres"])
-        for table in pipeline.flow.tables:
+    if pipeline.loaded.polled:
+        source = pipeline.loaded.source_postgres(pipeline.resources["postgres"])
+        for table in pipeline.loaded.tables:
             polled_source.await_visible(table, source, 60)
             pipeline.materialise("topic", "raw", "lake")
             pipeline.reconcile(table.name)
@@ -159,7 +159,7 @@ def test_one_database_is_captured_in_four_ways(new_pipeline: NewPipeline) -> Non
     for name, way in WAYS.items():
         pipeline = pipelines[name]
         carry(pipeline)
-        compared = verification.compare(pipeline.flow, pipeline.resources, spark())
+        compared = verification.compare(pipeline.loaded, pipeline.resources, spark())
         assert {table: each["clean"] for table, each in compared.items()} == dict.fromkeys(compared, True)
         assert all(each["compared"] > 0 for each in compared.values())
         assert pipeline.by_athena(way.dataset) == pipeline.execute(way.source)

@@ -31,7 +31,7 @@ FILES = {
 
 def totals(pipeline: ChainPipeline) -> dg.AssetCheckResult:
     """Compare the totals of the dataset with those of its query on the source."""
-    [check] = dataset.build(pipeline.flow)
+    [check] = dataset.build(pipeline.loaded)
     names = ("postgres", "kafka", "connect", "store", "athena", "deployment")
     found = check(**{name: pipeline.resources[name] for name in names})
     assert isinstance(found, dg.AssetCheckResult)
@@ -40,7 +40,7 @@ def totals(pipeline: ChainPipeline) -> dg.AssetCheckResult:
 
 def test_rows_are_polled_from_the_source_to_the_catalog(new_pipeline: NewPipeline) -> None:
     pipeline = new_pipeline("polled_chain", {}, datasets=FILES, text=YAML)
-    source = pipeline.flow.source_postgres(pipeline.resources["postgres"])
+    source = pipeline.loaded.source_postgres(pipeline.resources["postgres"])
     pipeline.execute("create schema polled_chain")
     columns = "id int primary key, v text, price numeric(6, 2), changed timestamptz not null default now()"
     pipeline.execute(f"create table goods ({columns})")

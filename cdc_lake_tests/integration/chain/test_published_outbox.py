@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lake.pipeline.loading import load as load_flow
+from cdc_lake.pipeline.loading import load as load_pipeline
 from cdc_lake.profile import resolved
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.northwind.loader import load, unload
@@ -47,7 +47,7 @@ def folder_loaded(chain_stack: None, tmp_path: Path) -> Iterator[None]:  # noqa:
 
 @pytest.mark.usefixtures("folder_loaded")
 def test_the_outbox_of_a_folder_is_captured_unchanged(new_pipeline: NewPipeline) -> None:
-    northwind = load_flow("northwind")
+    northwind = load_pipeline("northwind")
     dataset = (northwind.folder / "order_items.sql").read_text()
     pipeline = new_pipeline("published", {}, {"order_items.sql": dataset}, text=YAML)
     pipeline.materialise("source", "topic", "raw", "lake", "dataset")

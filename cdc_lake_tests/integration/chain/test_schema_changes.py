@@ -74,7 +74,7 @@ def at_source(pipeline: ChainPipeline, table: str) -> dict[int, dict[str, Any]]:
     names = pipeline.execute(
         "select attname, format_type(atttypid, -1) from pg_attribute where attrelid = %s::regclass and attnum > 0"
         " and not attisdropped",
-        f"{pipeline.flow.name}.{table}",
+        f"{pipeline.loaded.name}.{table}",
     )
     forms = {
         "date": "{0} - date '1970-01-01'",
@@ -102,7 +102,7 @@ def differences(pipeline: ChainPipeline, table: str) -> list[str]:
         else []
     )
     expected = captured_schema.latest(
-        pipeline.store, pipeline.flow.name, f"{pipeline.flow.name}.{table}"
+        pipeline.store, pipeline.loaded.name, f"{pipeline.loaded.name}.{table}"
     ).lake_columns()
     if sorted(expected) != sorted(pipeline.types(table)):
         found.append(f"{table}: the captured schema has {expected}, the files have {pipeline.types(table)}")

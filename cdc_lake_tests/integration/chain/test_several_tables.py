@@ -44,9 +44,9 @@ def test_tables_are_applied_at_once_and_a_lost_topic_stops_its_table_only(
         pipeline.execute(f"insert into {name} values (2, 'new')")
     with pytest.raises(ContractError, match=f"step several__topic__{lost}_topic failed"):
         pipeline.materialise("topic")
-    if connect.status(pipeline.flow.connector).failed_tasks:
-        connect.restart_failed(pipeline.flow.connector)
-        connect.wait_running(pipeline.flow.connector)
+    if connect.status(pipeline.loaded.connector).failed_tasks:
+        connect.restart_failed(pipeline.loaded.connector)
+        connect.wait_running(pipeline.loaded.connector)
     with pytest.raises(ContractError, match=rf"step several__raw__{lost}_raw failed: .*was deleted and re-created"):
         pipeline.land_and_apply()
     for name in others:

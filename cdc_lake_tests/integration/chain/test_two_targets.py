@@ -65,7 +65,7 @@ def test_two_targets_have_equal_rows(new_pipeline: NewPipeline, monkeypatch: pyt
 
     # Spark answers for `_rt`, and for earlier states.
     monkeypatch.setattr(loading, "names", lambda: ["double"])
-    monkeypatch.setattr(loading, "load", lambda _name: pipeline.flow)
+    monkeypatch.setattr(loading, "load", lambda _name: pipeline.loaded)
     merged = "SELECT v, count_if(__deleted) AS gone FROM double_mor.goods_rt GROUP BY v ORDER BY v"
     assert printed("query", merged, "--format", "json") == [
         *({"v": "three", "gone": 1}, {"v": "uno", "gone": 0}, {"v": "zwei", "gone": 0})
@@ -114,9 +114,9 @@ def test_two_targets_have_equal_rows(new_pipeline: NewPipeline, monkeypatch: pyt
     assert rows(pipeline, 0) == rows(pipeline, 1) == {1: "uno", 2: "zwei", 4: "four"}
 
     resources = pipeline.resources
-    postgres = pipeline.flow.source_postgres(resources["postgres"])
+    postgres = pipeline.loaded.source_postgres(resources["postgres"])
     systems = Systems(postgres, resources["kafka"], resources["connect"], resources["store"], spark())
-    compared = verify_tables(pipeline.flow, pipeline.flow.lake_tables, systems, seconds=120, apply=True)
+    compared = verify_tables(pipeline.loaded, pipeline.loaded.lake_tables, systems, seconds=120, apply=True)
     verified = {table.lake_table: report for table, report in compared}
     assert {name: (report.clean, report.source_rows) for name, report in verified.items()} == {
         "cow.goods": (True, 3),

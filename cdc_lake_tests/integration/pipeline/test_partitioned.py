@@ -14,10 +14,10 @@ from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.table import timeline
 from cdc_lake.pipeline.assets.catalog_tables import register
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.spec.table import TableSpec, TargetSpec
-from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.integration.conftest import QueryStack
 from cdc_lake_tests.integration.jobs.engines import Engines, running_spark
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
@@ -32,8 +32,8 @@ COLUMNS = [
     Column(name="total", type="numeric(6,2)"),
 ]
 TARGET = TargetSpec(name="lake", database="parted")
-FLOW = Flow(load("northwind").spec.model_copy(update={"name": "parted", "targets": [TARGET]}), Path("parted"))
-TABLE = TableFlow(FLOW, TableSpec(name="orders", key=["id"], partition_by=["customer"]), TARGET)
+PIPELINE = Pipeline(load("northwind").spec.model_copy(update={"name": "parted", "targets": [TARGET]}), Path("parted"))
+TABLE = PipelineTable(PIPELINE, TableSpec(name="orders", key=["id"], partition_by=["customer"]), TARGET)
 # Without quotes, which the emulated Glue cannot parse in a filter.
 HOSTILE = ("a/b", "../up", "k=v", "100 %", "%2F", "Ω: [it]", "null", " ")
 

@@ -23,12 +23,14 @@ def refined(query_stack: QueryStack, tmp_path: Path) -> RefinedTable:
     at, secret = query_stack.at, query_stack.at.s3_secret_key.get_secret_value()
     folder = write_shop(tmp_path, YAML.replace("countries.sql]", "{ sql: countries.sql, partition_by: [kind] }]"))
     (folder / "countries.sql").write_text(f"{ROWS}; -- one partition for each kind")
-    flow = load("shop", tmp_path)
+    pipeline = load("shop", tmp_path)
     glue = GlueCatalog(endpoint_url=at.aws_endpoint, access_key=at.s3_access_key, secret_key=secret)
-    glue.ensure_database(flow.catalog)
+    glue.ensure_database(pipeline.catalog)
     store = S3Location(at.bucket, at.s3_endpoint, "us-east-1", at.s3_access_key, secret).store()
-    sql = flow.sql("countries.sql", "datasets")
-    return RefinedTable(flow, flow.spec.datasets[1], sql, query_stack.athena(flow.catalog), glue, store, at.bucket)
+    sql = pipeline.sql("countries.sql", "datasets")
+    return RefinedTable(
+        pipeline, pipeline.spec.datasets[1], sql, query_stack.athena(pipeline.catalog), glue, store, at.bucket
+    )
 
 
 def test_a_select_that_ends_in_a_comment_is_built(refined: RefinedTable) -> None:

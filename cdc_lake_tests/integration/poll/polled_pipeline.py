@@ -15,14 +15,14 @@ from cdc_lake.contract.objects.store import S3Store
 from cdc_lake.contract.source.poll_state import Bound
 from cdc_lake.jobs.verify import VerifyReport
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation, repolling, verification
 from cdc_lake.pipeline.operations.polling import PollResult
 from cdc_lake.pipeline.operations.reconciliation import ReconcileResult
 from cdc_lake.pipeline.operations.resnapshot import Systems
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import polled_source, topic_state
-from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.integration.jobs.engines import Engines
 from infra.local.stack.endpoints import REGION
 from resources.object_store import ObjectStore
@@ -48,7 +48,7 @@ class PolledPipeline:
     `run_job` runs Spark jobs; None runs them in the session of `engines`.
     """
 
-    flow: Flow
+    loaded: Pipeline
     engines: Engines
     postgres: SourcePostgres
     run_job: Callable[[Callable[[Any, Any], Any], Any], Any] | None = None
@@ -62,14 +62,14 @@ class PolledPipeline:
         (folder / name / "defs.yaml").write_text(YAML.format(name=name, tables=tables))
         for file, text in files.items():
             (folder / name / file).write_text(text)
-        flow = load(name, folder)
-        made = cls(flow, engines, flow.source_postgres(postgres))
+        pipeline = load(name, folder)
+        made = cls(pipeline, engines, pipeline.source_postgres(postgres))
         made.execute(f"create schema {name}")
         return made
 
-    def table(self, name: str) -> TableFlow:
+    def table(self, name: str) -> PipelineTable:
         """Return a table."""
-        return next(each for each in self.flow.tables if each.name == name)
+        return next(each for each in self.loaded.tables if each.name == name)
 
     @property
     def store(self) -> S3Store:
@@ -79,7 +79,7 @@ class PolledPipeline:
     def execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Run SQL at the source, in the pipeline's schema, and return its rows."""
         with self.postgres.connect() as db, db.cursor() as cursor:
-            cursor.execute(f"set search_path to {self.flow.name}, public")
+            cursor.execute(f"set search_path to {self.loaded.name}, public")
             named = values[0] if values and isinstance(values[0], Mapping) else None
             cursor.execute(statement, named or values or None)
             return cursor.fetchall() if cursor.description else []
@@ -131,7 +131,7 @@ class PolledPipeline:
             config={},
             snapshot_seconds=60,
         )
-        return list(repolling.repoll(self.flow, systems, "a test wants it"))
+        return list(repolling.repoll(self.loaded, systems, "a test wants it"))
 
     def lake(self, name: str) -> DataFrame:
         """Return the lake table."""
@@ -155,7 +155,7 @@ class PolledPipeline:
         )
         spark, connect = SimpleNamespace(run=self.run), SimpleNamespace()
         systems = verification.Systems(self.postgres, self.engines.kafka, connect, store, spark)  # type: ignore[arg-type]
-        found = list(verification.verify_tables(self.flow, [self.table(name)], systems, seconds=60))
+        found = list(verification.verify_tables(self.loaded, [self.table(name)], systems, seconds=60))
         return found[0][1]
 
     def watermark(self, name: str) -> int | None:
@@ -168,7 +168,7 @@ class PolledPipeline:
 
     def reasons(self) -> list[str]:
         """Return the reasons of the dead letters."""
-        return [letter.reason for letter in dead_letters.letters(self.store, self.flow.name)]
+        return [letter.reason for letter in dead_letters.letters(self.store, self.loaded.name)]
 
 
 def settled(pipeline: PolledPipeline, table: str) -> None:

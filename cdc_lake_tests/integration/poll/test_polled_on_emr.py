@@ -17,7 +17,7 @@ def test_polls_run_on_emr(new_polled: NewPolled, emr: EmrResources) -> None:
     local.execute("create table goods (id int primary key, v text, changed timestamptz not null default now())")
     local.execute("insert into goods (id, v) values (1, 'kept'), (2, 'gone')")
     session = EmrSession(emr.serverless())
-    pipeline = PolledPipeline(local.flow, local.engines, local.postgres, run_job=session.run)
+    pipeline = PolledPipeline(local.loaded, local.engines, local.postgres, run_job=session.run)
     wait_for_bound(pipeline, "goods")
     assert pipeline.poll("goods").records == 2
     local.land_and_apply("goods")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from cdc_lake.contract.schema.transforms import hashed
-from cdc_lake.pipeline.flow import SourcePostgres
+from cdc_lake.pipeline.pipeline import SourcePostgres
 from cdc_lake_tests.integration.poll.conftest import NewPolled
 from cdc_lake_tests.integration.poll.polled_pipeline import settled
 

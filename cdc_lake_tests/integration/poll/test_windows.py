@@ -115,7 +115,7 @@ def expected(reader: Reader, lost: int) -> set[int]:
 
 def test_late_commit(reader: Reader) -> None:
     with reader.pipeline.postgres.connect(autocommit=False) as connection, connection.cursor() as cursor:
-        cursor.execute(f"insert into {reader.pipeline.flow.name}.goods values (1, 'late')")
+        cursor.execute(f"insert into {reader.pipeline.loaded.name}.goods values (1, 'late')")
         reader.pipeline.execute("insert into goods values (2, 'early')")
         settle(reader)
     reader.pipeline.execute("insert into goods values (3, 'after')")
@@ -128,7 +128,7 @@ def test_first_write_after_the_poll(reader: Reader) -> None:
         cursor.execute("select 1")  # now() is fixed, and the transaction has no id
         reader.pipeline.execute("insert into goods values (2, 'early')")
         settle(reader)
-        cursor.execute(f"insert into {reader.pipeline.flow.name}.goods values (1, 'first write')")
+        cursor.execute(f"insert into {reader.pipeline.loaded.name}.goods values (1, 'first write')")
     reader.pipeline.execute("insert into goods values (3, 'after')")
     settle(reader)
     assert reader.lost() == expected(reader, 1)
@@ -141,7 +141,7 @@ def test_equal_timestamps(reader: Reader) -> None:
         [(same,)] = cursor.fetchall()
         reader.pipeline.execute("insert into goods values (1, 'one', %s)", same)
         settle(reader)
-        cursor.execute(f"insert into {reader.pipeline.flow.name}.goods values (2, 'two', %s)", (same,))
+        cursor.execute(f"insert into {reader.pipeline.loaded.name}.goods values (2, 'two', %s)", (same,))
     settle(reader)
     assert reader.lost() == expected(reader, 2)
 

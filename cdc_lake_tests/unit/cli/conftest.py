@@ -8,7 +8,7 @@ import pytest
 
 from cdc_lake import profile
 from cdc_lake.pipeline import loading
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.fake_pipeline_fixture import shop
 
@@ -20,8 +20,8 @@ def commands(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sho
     """The shop, with the loading functions of the commands patched to return it."""
     real = loading.load
 
-    def load_from_shop(name: str) -> Flow:
-        return real(name, shop.flow.folder.parent)
+    def load_from_shop(name: str) -> Pipeline:
+        return real(name, shop.pipeline.folder.parent)
 
     monkeypatch.setattr(loading, "load", load_from_shop)
     monkeypatch.setattr(profile, "resolved", lambda: shop.resolved)

@@ -18,7 +18,7 @@ from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 def graph(shop: Shop) -> Iterator[Graph]:
     """The shop's asset graph."""
     definitions = dg.Definitions.merge(
-        component.build(shop.flow), dg.Definitions(resources=fake_resources(**shop.resources))
+        component.build(shop.pipeline), dg.Definitions(resources=fake_resources(**shop.resources))
     )
     with dg.DagsterInstance.ephemeral() as instance:
         yield Graph("shop", definitions, instance)

@@ -132,7 +132,7 @@ def demo(
     journal = Journal(shop.pages.parent / "demo.json", resume)
     shop.athena.sql.make("shop_lake", "totals", ["total"], [(1,), (2,)])
     shop.athena.sql.make("shop_lake", "countries", ["country"], [("PL",)])
-    return Demo(shop.flow, shop.resolved, lambda: stage, journal, show or Show(), given, sample(stage, verify))  # type: ignore[arg-type,return-value]
+    return Demo(shop.pipeline, shop.resolved, lambda: stage, journal, show or Show(), given, sample(stage, verify))  # type: ignore[arg-type,return-value]
 
 
 def filled(shop: Shop) -> Shop:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
 
 
-def parquet_shop(folder: Path, landing: str = "format: parquet") -> Flow:
+def parquet_shop(folder: Path, landing: str = "format: parquet") -> Pipeline:
     """Return the shop with a Parquet target only; `landing` is YAML."""
     yaml = YAML.replace("shop_lake\n", "shop_lake\n      format: parquet\n").replace(
         "flush_seconds: 30", f"{landing}, flush_seconds: 30"

@@ -18,7 +18,7 @@ class Runner:
     """Materialises parts of the shop's graph in one Dagster instance."""
 
     def __init__(self, shop: Shop, instance: dg.DagsterInstance, *, checks: bool = False) -> None:
-        built = component.build(shop.flow)
+        built = component.build(shop.pipeline)
         definitions = dg.Definitions(
             assets=built.assets,
             asset_checks=built.asset_checks,

@@ -104,9 +104,9 @@ def test_assets_checks_jobs_and_sensors_match_the_snapshot(
 
 def test_a_request_that_names_checks_runs_no_others(repository: dg.RepositoryDefinition) -> None:
     """The daemon adds all checks of any tier to a request that names only assets."""
-    flow = load("northwind")
-    lake = flow.tables[0].key("lake")
-    request = Jobs(flow, pipeline_checks.build(flow)).apply.only(lake).request("key", {})
+    pipeline = load("northwind")
+    lake = pipeline.tables[0].key("lake")
+    request = Jobs(pipeline, pipeline_checks.build(pipeline)).apply.only(lake).request("key", {})
     job = repository.get_job(str(request.job_name))
     named = job.get_subset(
         asset_selection=set(request.asset_selection or ()), asset_check_selection=set(request.asset_check_keys or ())

@@ -8,18 +8,18 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.exclusive_names import require_exclusive
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.spec.table import TargetSpec
 
 
-def other(**changes: object) -> Flow:
+def other(**changes: object) -> Pipeline:
     """Return Northwind under another name, with these fields changed."""
     spec = load("northwind").spec
     stream = spec.stream.model_copy(update={"prefix": changes.pop("prefix", spec.stream.prefix)})
     targets = [TargetSpec(name="lake", database=str(changes.pop("database", spec.targets[0].database)))]
     update = {"name": "other", "stream": stream, "targets": targets, **changes}
-    return Flow(spec.model_copy(update=update), Path("other"))
+    return Pipeline(spec.model_copy(update=update), Path("other"))
 
 
 def test_pipelines_that_share_nothing_are_accepted() -> None:

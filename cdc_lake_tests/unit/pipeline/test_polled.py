@@ -22,12 +22,12 @@ from cdc_lake.jobs.poll import poll as job
 from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.continuous import run as continuous
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.loading import MODE_VARIABLE, load
 from cdc_lake.pipeline.operations import polling, reconciliation, reset
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.publishing.html_pages import Pages
 from cdc_lake.pipeline.source_health import topic_state
-from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.fakes.aws.athena import FakeAthena
 from cdc_lake_tests.fakes.aws.glue import FakeGlue
 from cdc_lake_tests.fakes.dagster import fake_resources
@@ -54,7 +54,7 @@ def column(name: str, kind: str, place: int) -> ColumnInfo:
 class Polled:
     """The pipeline with its fakes."""
 
-    flow: Flow
+    pipeline: Pipeline
     pages: Path
     bucket: MemoryStore = field(default_factory=MemoryStore)
     store: ObjectStore = field(default_factory=lambda: ObjectStore(bucket="shop"))
@@ -69,9 +69,9 @@ class Polled:
         self.specs: list[job.PollSpec] = []
 
     @property
-    def orders(self) -> TableFlow:
+    def orders(self) -> PipelineTable:
         """The table."""
-        return self.flow.tables[0]
+        return self.pipeline.tables[0]
 
     @property
     def resources(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def test_a_select_without_a_file_is_reported_when_the_definitions_load(tmp_path:
 
 
 def test_definitions_have_no_connector_slot_or_heartbeat(polled: Polled) -> None:
-    found = component.build(polled.flow)
+    found = component.build(polled.pipeline)
     assert sorted(sensor.name for sensor in found.sensors or ()) == [
         "shop_apply",
         "shop_checks",
@@ -161,7 +161,7 @@ def test_definitions_have_no_connector_slot_or_heartbeat(polled: Polled) -> None
 def test_source_and_topic_are_materialised(polled: Polled, instance: dg.DagsterInstance) -> None:
     polled.postgres.change(1)
     keys = {polled.orders.key("source"), polled.orders.key("topic")}
-    found = component.build(polled.flow)
+    found = component.build(polled.pipeline)
     assets = [each for each in found.assets or () if isinstance(each, dg.AssetsDefinition) and each.key in keys]
     checks = [
         each
@@ -179,7 +179,7 @@ def test_source_and_topic_are_materialised(polled: Polled, instance: dg.DagsterI
     [topic] = list(result.asset_materializations_for_node("shop__topic__orders_topic"))
     assert (topic.metadata["poll"].value, topic.metadata["records"].value) == (1, 1)
     assert topic.metadata["deletes"].value == "not seen by polling"
-    assert polled.connect.get(polled.flow.connector) is None
+    assert polled.connect.get(polled.pipeline.connector) is None
 
 
 def test_a_missing_index_is_reported_with_its_remedy(polled: Polled) -> None:
@@ -281,7 +281,7 @@ def test_it_is_never_continuous(polled: Polled, monkeypatch: pytest.MonkeyPatch)
     assert load("shop", polled.pages).spec.mode == "triggered"
     systems = (polled.postgres, polled.kafka, polled.store, polled.spark, FakeGlue(), FakeAthena(), "a test")
     with pytest.raises(ContractError, match=r"it has source\.kind query, whose rows the sensor shop_poll polls"):
-        continuous.systems(polled.flow, *systems).__enter__()  # type: ignore[arg-type]
+        continuous.systems(polled.pipeline, *systems).__enter__()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("minutes", "fresh"), [(0, True), (5, False)])
@@ -297,7 +297,7 @@ def test_the_watermark_is_fresh_while_an_idle_source_is_polled(
 
 def tick(polled: Polled, instance: dg.DagsterInstance) -> dg.SensorResult | dg.SkipReason:
     """Evaluate the poll sensor."""
-    [sensor] = [each for each in component.build(polled.flow).sensors or () if each.name == "shop_poll"]
+    [sensor] = [each for each in component.build(polled.pipeline).sensors or () if each.name == "shop_poll"]
     assert isinstance(sensor, dg.SensorDefinition)
     fakes = fake_resources(postgres=polled.postgres, store=polled.store)
     with dg.build_sensor_context(instance=instance, resources=fakes, sensor_name="shop_poll") as context:
@@ -390,7 +390,7 @@ def test_reset_deletes_topics_and_state_and_needs_no_connector(polled: Polled) -
     deployment = Deployment(profile="local", source_host="h", password_reference="p", pages=str(polled.pages))
     lines = list(
         reset.reset(
-            polled.flow,
+            polled.pipeline,
             SourcePostgres(polled.postgres),
             polled.kafka,
             polled.connect,

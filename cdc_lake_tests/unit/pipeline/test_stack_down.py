@@ -13,15 +13,15 @@ from cdc_lake import profile
 from cdc_lake.definitions import defs
 from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline import component
-from cdc_lake.pipeline.flow import STAGES
 from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.pipeline import STAGES
 from cdc_lake_tests.fakes.dagster import QUIET, evaluate, fake_resources
 
-FLOW = load("northwind")
-CHECKS = {f"{each.check_key.asset_key.path[1]}:{each.check_key.name}": each for each in pipeline_checks.build(FLOW)}
+PIPELINE = load("northwind")
+CHECKS = {f"{each.check_key.asset_key.path[1]}:{each.check_key.name}": each for each in pipeline_checks.build(PIPELINE)}
 SENSORS = {
     each.name: each
-    for each in component.build(FLOW).sensors or ()
+    for each in component.build(PIPELINE).sensors or ()
     if isinstance(each, dg.SensorDefinition) and not each.name.endswith(("_health", "_checks"))
 }
 BOUND_SECONDS = 10.0  # on a busy machine; one second and less on an idle one

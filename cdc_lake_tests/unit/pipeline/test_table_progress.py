@@ -182,11 +182,11 @@ def test_a_heartbeat_of_the_previous_epoch_is_no_watermark_of_the_current_one(sh
 
 def without_exactly_once(shop: Shop, stored: int) -> None:
     """Begin the first epoch, with a stored offset of Connect that covers everything up to this LSN."""
-    shop.connect.put(shop.flow.connector, {"exactly.once.support": "requested"})
-    shop.connect.store(shop.flow.connector, {"lsn": stored})
+    shop.connect.put(shop.pipeline.connector, {"exactly.once.support": "requested"})
+    shop.connect.store(shop.pipeline.connector, {"lsn": stored})
     if Epochs(shop.bucket, "shop").current() is None:
-        stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket)
-    assert stream_continuity.find_faults(shop.flow, shop.source, shop.kafka, shop.connect, shop.bucket) == ()
+        stream_continuity.begin(shop.pipeline, shop.source, shop.connect, shop.bucket)
+    assert stream_continuity.find_faults(shop.pipeline, shop.source, shop.kafka, shop.connect, shop.bucket) == ()
 
 
 def test_without_exactly_once_a_heartbeat_counts_once_connect_has_stored_its_offset(shop: Shop) -> None:
@@ -238,7 +238,7 @@ def test_without_stored_progress_no_heartbeat_counts(shop: Shop) -> None:
     assert seconds(marks(shop))["topic"] == shop.now
     shop.bucket.delete([object_names.continuity_key("shop")])
     assert seconds(marks(shop))["topic"] is None
-    stream_continuity.require_no_gap(shop.flow, shop.kafka, shop.bucket)
+    stream_continuity.require_no_gap(shop.pipeline, shop.kafka, shop.bucket)
     assert seconds(marks(shop))["topic"] is None
     without_exactly_once(shop, shop.postgres.current_lsn())
     assert seconds(marks(shop))["topic"] == shop.now
@@ -247,18 +247,18 @@ def test_without_stored_progress_no_heartbeat_counts(shop: Shop) -> None:
 def test_the_barrier_without_exactly_once_waits_until_connect_has_stored_the_heartbeats_offset(
     shop: Shop,
 ) -> None:
-    shop.connect.put(shop.flow.connector, {"exactly.once.support": "requested"})
-    shop.connect.store(shop.flow.connector, {"lsn": shop.postgres.current_lsn()})
+    shop.connect.put(shop.pipeline.connector, {"exactly.once.support": "requested"})
+    shop.connect.store(shop.pipeline.connector, {"lsn": shop.postgres.current_lsn()})
     with pytest.raises(ContractError, match=r"newest one there: 0/3F2; Connect has stored the offset of LSN 0/3E8"):
-        table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=0.2)
+        table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.pipeline, seconds=0.2)
     calls: list[int] = []
 
     def stored() -> None:
         calls.append(1)
-        shop.connect.store(shop.flow.connector, {"lsn": shop.postgres.current_lsn() + 100})
+        shop.connect.store(shop.pipeline.connector, {"lsn": shop.postgres.current_lsn() + 100})
 
     found = table_progress.barrier(
-        shop.source, shop.kafka, shop.connect, shop.flow, seconds=5, running=stored, poll_seconds=0.1
+        shop.source, shop.kafka, shop.connect, shop.pipeline, seconds=5, running=stored, poll_seconds=0.1
     )
     assert calls
     assert found.lsn >= 1020
@@ -267,19 +267,19 @@ def test_the_barrier_without_exactly_once_waits_until_connect_has_stored_the_hea
 def test_a_heartbeat_read_by_a_snapshot_does_not_count(shop: Shop) -> None:
     for mode in ("first", "true", "last", "incremental"):
         shop.write_heartbeat(snapshot=mode)
-        assert topic_state.newest_heartbeat(shop.kafka, shop.flow) is None
+        assert topic_state.newest_heartbeat(shop.kafka, shop.pipeline) is None
     shop.write_heartbeat()
-    assert topic_state.newest_heartbeat(shop.kafka, shop.flow) is not None
+    assert topic_state.newest_heartbeat(shop.kafka, shop.pipeline) is not None
 
 
 def test_a_tombstone_is_not_a_heartbeat(shop: Shop) -> None:
     shop.kafka.send(HEARTBEATS, None)
-    assert topic_state.newest_heartbeat(shop.kafka, shop.flow) is None
+    assert topic_state.newest_heartbeat(shop.kafka, shop.pipeline) is None
 
 
 def test_without_the_heartbeat_topic_there_is_no_heartbeat(shop: Shop) -> None:
     shop.kafka.delete_topic(HEARTBEATS)
-    assert topic_state.newest_heartbeat(shop.kafka, shop.flow) is None
+    assert topic_state.newest_heartbeat(shop.kafka, shop.pipeline) is None
 
 
 def test_a_recreated_topic_does_not_advance_raw(shop: Shop) -> None:
@@ -312,7 +312,7 @@ def test_a_missing_topic_names_the_asset_to_materialise(shop: Shop) -> None:
 
 
 def test_the_barrier_returns_after_its_own_heartbeat(shop: Shop) -> None:
-    found = table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=0.5)
+    found = table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.pipeline, seconds=0.5)
     assert found.lsn >= shop.postgres.current_lsn()
 
 
@@ -330,7 +330,7 @@ def test_the_barrier_waits_for_a_later_heartbeat(shop: Shop, monkeypatch: pytest
 
     monkeypatch.setattr(topic_state, "newest_heartbeat", delayed)
     assert (
-        table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=5).lsn
+        table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.pipeline, seconds=5).lsn
         == shop.postgres.current_lsn()
     )
     assert len(calls) == 3
@@ -348,19 +348,19 @@ def test_the_barrier_repeats_its_heartbeat_for_a_stream_that_starts_later(
 
     shop.postgres.listeners.insert(0, start_streaming_at_second_beat)
     shop.streaming = False
-    assert table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=5).lsn == beats[1]
+    assert table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.pipeline, seconds=5).lsn == beats[1]
 
 
 def test_the_barrier_of_an_epoch_ignores_heartbeats_of_the_previous_epoch(shop: Shop) -> None:
     """The LSNs of a new server are below those streamed from the previous one for a long time."""
     shop.postgres.write_heartbeat("sales")
     shop.postgres.rewind(900)
-    since = Start(topic_id="t", offsets=shop.kafka.end_offsets(shop.flow.heartbeat_topic))
+    since = Start(topic_id="t", offsets=shop.kafka.end_offsets(shop.pipeline.heartbeat_topic))
     shop.streaming = False
     with pytest.raises(ContractError, match="newest one there: none"):
-        table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=0.2, since=since)
+        table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.pipeline, seconds=0.2, since=since)
     shop.streaming = True
-    found = table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=5, since=since)
+    found = table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.pipeline, seconds=5, since=since)
     assert found.lsn == shop.postgres.current_lsn()
 
 
@@ -372,14 +372,14 @@ def test_the_barrier_fails_with_a_failed_connector(shop: Shop, monkeypatch: pyte
         raise ConnectorFailed("Connector cdc-lake-shop: task 0 FAILED.")
 
     with pytest.raises(ConnectorFailed):
-        table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=60, running=failed)
+        table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.pipeline, seconds=60, running=failed)
 
 
 def test_the_barrier_timeout_names_connector_and_remedy(shop: Shop) -> None:
     shop.write_heartbeat()
     shop.streaming = False
     with pytest.raises(ContractError) as caught:
-        table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=0.2)
+        table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.pipeline, seconds=0.2)
     message = caught.value.user_message
     assert "connector cdc-lake-shop did not write the heartbeat at that LSN to shop.sales.cdc_heartbeat" in message
     assert "newest one there: 0/3E9" in message
@@ -389,7 +389,7 @@ def test_the_barrier_timeout_names_connector_and_remedy(shop: Shop) -> None:
 def test_the_barrier_timeout_reports_that_no_heartbeat_was_streamed(shop: Shop) -> None:
     shop.streaming = False
     with pytest.raises(ContractError, match="newest one there: none"):
-        table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.flow, seconds=0.2)
+        table_progress.barrier(shop.source, shop.kafka, shop.connect, shop.pipeline, seconds=0.2)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ _WRITE_TOPIC = ["AlterTopicDynamicConfiguration", "CreateTopic", "DescribeTopic"
 
 
 def connector_name(pipeline: str) -> str:
-    """Return the name of a pipeline's source connector, the same as cdc_lake.pipeline.flow.Flow.connector."""
+    """Return the name of a pipeline's source connector, the same as cdc_lake.pipeline.pipeline.Pipeline.connector."""
     return f"cdc-lake-{pipeline}"
 
 

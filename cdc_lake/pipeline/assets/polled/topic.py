@@ -8,21 +8,21 @@ from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.assets.topic import topic_metadata
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.flow import SPARK_POOL
 from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.operations.polling import PollResult
+from cdc_lake.pipeline.pipeline import SPARK_POOL
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import polled_source, topic_state
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns, warm_spark
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
 
 
-def build(table: TableFlow) -> dg.AssetsDefinition:
+def build(table: PipelineTable) -> dg.AssetsDefinition:
     """Return the topic asset of a polled table; each materialisation polls the table."""
-    flow = table.pipeline
+    pipeline = table.pipeline
 
     @dg.asset(
         key=table.key("topic"),
@@ -33,12 +33,12 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
             "finds it."
         ),
         kinds={"kafka", "pyspark"},
-        group_name=flow.name,
-        owners=flow.spec.owners,
+        group_name=pipeline.name,
+        owners=pipeline.spec.owners,
         tags=table.tags("topic"),
         pool=SPARK_POOL,
         op_tags=step_priority.STREAM,
-        freshness_policy=flow.freshness_policy,
+        freshness_policy=pipeline.freshness_policy,
         metadata={"dagster/table_name": table.topic},
     )
     def topic_asset(
@@ -51,18 +51,18 @@ def build(table: TableFlow) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         warm_spark(context, table, spark)
 
-        def work(each: TableFlow) -> dg.MaterializeResult[None]:
+        def work(each: PipelineTable) -> dg.MaterializeResult[None]:
             jobs, owner = JobRuns(spark, table_threads.stopped), f"dagster run {context.run.run_id}"
-            systems = polling.Systems(flow.source_postgres(postgres), kafka, location(store), jobs.run, owner)
+            systems = polling.Systems(pipeline.source_postgres(postgres), kafka, location(store), jobs.run, owner)
             return _result(each, systems, polling.poll(each, systems), context.instance, jobs)
 
-        return table_threads.materialise(context, table, "topic", flow.tables, work, spark)
+        return table_threads.materialise(context, table, "topic", pipeline.tables, work, spark)
 
     return topic_asset
 
 
 def _result(
-    table: TableFlow, systems: polling.Systems, polled: PollResult, instance: dg.DagsterInstance, jobs: JobRuns
+    table: PipelineTable, systems: polling.Systems, polled: PollResult, instance: dg.DagsterInstance, jobs: JobRuns
 ) -> dg.MaterializeResult[None]:
     state = topic_state.current(systems.kafka, table, systems.location.store())
     changes = [

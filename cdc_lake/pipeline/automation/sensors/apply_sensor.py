@@ -9,16 +9,16 @@ from cdc_lake.pipeline.automation.pending_runs import pending_apply, pending_rep
 from cdc_lake.pipeline.automation.run_requests import Pending, Tick
 from cdc_lake.pipeline.automation.sensors.parallel_map import map_tables
 from cdc_lake.pipeline.automation.sensors.table_runs import apply_name, request_apply
-from cdc_lake.pipeline.flow import Flow
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.object_store import ObjectStore
 
 
-def build(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
+def build(pipeline: Pipeline, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
     """Return the sensor of a pipeline, which runs every `seconds`."""
 
     @dg.sensor(
-        name=apply_name(flow),
+        name=apply_name(pipeline),
         job=jobs.definitions[jobs.apply.name],
         minimum_interval_seconds=seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
@@ -26,13 +26,13 @@ def build(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
     )
     def apply(context: dg.SensorEvaluationContext, store: ObjectStore) -> Tick:
         # Dagster's storage is read once, and not by the threads.
-        reported = reported_instants(context.instance, flow.lake_tables)
-        pending = map_tables(context, flow.tables, lambda table: _pending(table, store, reported))
+        reported = reported_instants(context.instance, pipeline.lake_tables)
+        pending = map_tables(context, pipeline.tables, lambda table: _pending(table, store, reported))
         return request_apply(context, jobs, pending).tick
 
     return apply
 
 
-def _pending(table: TableFlow, store: ObjectStore, reported: Mapping[dg.AssetKey, str]) -> Pending:
+def _pending(table: PipelineTable, store: ObjectStore, reported: Mapping[dg.AssetKey, str]) -> Pending:
     pending = pending_apply(table, store, owner=apply_name(table.pipeline))
     return pending_report(table, store, reported) if isinstance(pending, dg.SkipReason) else pending

@@ -9,7 +9,7 @@ from cdc_lake.contract.errors import SourceBrokenError
 from cdc_lake.pipeline.automation.jobs import Job, Jobs
 from cdc_lake.pipeline.automation.run_requests import BACKOFF_SECONDS, Tick, backoff, launch
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
 from cdc_lake.pipeline.source_health import stream_continuity
 from resources.connect.connector_interface import FAILED, Connectors, ConnectorStatus
 from resources.kafka.resource import Kafka
@@ -31,16 +31,17 @@ class _Restarts(BaseModel):
     examined: float = 0.0
 
 
-def build(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
+def build(pipeline: Pipeline, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
     """Return the sensor of a pipeline, which runs every `seconds`."""
 
     @dg.sensor(
-        name=f"{flow.name}_connector",
+        name=f"{pipeline.name}_connector",
         job=jobs.definitions[jobs.connect.name],
         minimum_interval_seconds=seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            f"Restarts failed tasks of {flow.connector} with growing pauses, and checks that its stream is complete."
+            f"Restarts failed tasks of {pipeline.connector} with growing pauses, and checks that its stream is "
+            "complete."
         ),
     )
     def connector(
@@ -50,9 +51,9 @@ def build(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
         connect: dg.ResourceParam[Connectors],
         store: ObjectStore,
     ) -> Tick:
-        status = connect.status(flow.connector)
+        status = connect.status(pipeline.connector)
         if status is None:
-            return dg.SkipReason(f"there is no connector {flow.connector} yet")
+            return dg.SkipReason(f"there is no connector {pipeline.connector} yet")
         now = time.time()
         previous = _Restarts.model_validate_json(context.cursor) if context.cursor else _Restarts()
         if status.state != FAILED and not status.failed_tasks:
@@ -60,18 +61,18 @@ def build(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
             if status.is_running() and now >= previous.at + BACKOFF_SECONDS[-1]:
                 previous = _Restarts(examined=previous.examined)
             if now >= previous.examined + _STREAM_CHECK_SECONDS:
-                if faults := _faults(flow, flow.source_postgres(postgres), kafka, connect, store):
+                if faults := _faults(pipeline, pipeline.source_postgres(postgres), kafka, connect, store):
                     return dg.SkipReason(faults)
                 previous = previous.model_copy(update={"examined": now})
             context.update_cursor(previous.model_dump_json())
-            return dg.SkipReason(f"{flow.connector} is {status.state}, no task has failed")
+            return dg.SkipReason(f"{pipeline.connector} is {status.state}, no task has failed")
         wait = previous.at + backoff(previous.count) - now if previous.count else 0
         if wait > 0:
             return dg.SkipReason(f"{_failure(status)}; next restart in {wait:.0f} s")
-        if faults := _faults(flow, flow.source_postgres(postgres), kafka, connect, store):
+        if faults := _faults(pipeline, pipeline.source_postgres(postgres), kafka, connect, store):
             return dg.SkipReason(f"not restarted: {faults}")
         return _restart(
-            context, flow, jobs.connect, connect, status, _Restarts(count=previous.count + 1, at=now, examined=now)
+            context, pipeline, jobs.connect, connect, status, _Restarts(count=previous.count + 1, at=now, examined=now)
         )
 
     return connector
@@ -79,7 +80,7 @@ def build(flow: Flow, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
 
 def _restart(
     context: dg.SensorEvaluationContext,
-    flow: Flow,
+    pipeline: Pipeline,
     job: Job,
     connect: Connectors,
     status: ConnectorStatus,
@@ -88,23 +89,23 @@ def _restart(
     """Restart the failed connector or tasks; if that is impossible, launch a run that re-creates the connector."""
     if not connect.can_restart(status):
         context.log.warning(f"{_failure(status)}: it cannot be restarted; a run of the topic re-creates it")
-        tick = launch(context, job, f"connector:{flow.connector}:{after.at:.0f}")
+        tick = launch(context, job, f"connector:{pipeline.connector}:{after.at:.0f}")
         if isinstance(tick, dg.SensorResult):
             context.update_cursor(after.model_dump_json())
         return tick
-    restarted = connect.restart_failed(flow.connector)
+    restarted = connect.restart_failed(pipeline.connector)
     context.update_cursor(after.model_dump_json())
     noun = "task" if len(restarted) == 1 else "tasks"
-    tasks = f"{noun} {', '.join(map(str, restarted))} of {flow.connector}" if restarted else flow.connector
+    tasks = f"{noun} {', '.join(map(str, restarted))} of {pipeline.connector}" if restarted else pipeline.connector
     message = f"restarted {tasks} ({_failure(status)}); next restart in {backoff(after.count)} s at the earliest"
     context.log.warning(message)
     return dg.SkipReason(message)
 
 
-def _faults(flow: Flow, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> str:
+def _faults(pipeline: Pipeline, postgres: SourcePostgres, kafka: Kafka, connect: Connectors, store: ObjectStore) -> str:
     """Return the error that the stages would raise for the connector's stream; "" if the stream is complete."""
     try:
-        stream_continuity.require_no_faults(flow, postgres, kafka, connect, location(store).store())
+        stream_continuity.require_no_faults(pipeline, postgres, kafka, connect, location(store).store())
     except SourceBrokenError as error:
         return error.user_message
     return ""

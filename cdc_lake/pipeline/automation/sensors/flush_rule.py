@@ -5,7 +5,7 @@ import time
 import dagster as dg
 from pydantic import BaseModel
 
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.spec.landing import LandingSpec
 
 
@@ -22,13 +22,13 @@ class FlushCursor(BaseModel):
     waiting: dict[str, Wait] = {}
 
 
-def describe(flow: Flow) -> str:
+def describe(pipeline: Pipeline) -> str:
     """Return the rule as text for the end of a sentence: the pipeline's, and those of tables with other limits."""
-    rules = [("a table", flow.spec.landing), *((table.name, table.landing) for table in flow.tables)]
+    rules = [("a table", pipeline.spec.landing), *((table.name, table.landing) for table in pipeline.tables)]
     texts = {
         name: f"{_records_wait(landing, name)} or one record waits for {landing.flush_seconds} s"
         for name, landing in rules
-        if name == "a table" or _limits(landing) != _limits(flow.spec.landing)
+        if name == "a table" or _limits(landing) != _limits(pipeline.spec.landing)
     }
     return f"as soon as {'; or as soon as '.join(texts.values())}"
 

@@ -22,7 +22,7 @@ from cdc_lake.pipeline.automation.sensors.parallel_map import NotInTime, map_par
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light_check import LightCheck
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from resources.aws.metrics import Metrics
 from resources.connect.connector_interface import Connectors
 from resources.errors import ResourceError
@@ -48,13 +48,13 @@ CONTINUOUS_CHECKS = ("manifests_contiguous", "landed_to_the_end")
 """Evaluated as often as the infrequent checks, if the pipeline is continuous: no run evaluates them there."""
 
 
-def build(flow: Flow) -> dg.SensorDefinition:
+def build(pipeline: Pipeline) -> dg.SensorDefinition:
     """Return the health sensor of a pipeline."""
-    checks = [check for table in flow.tables for check in pipeline_checks.light(table)]
-    infrequent = (*INFREQUENT_CHECKS, *(CONTINUOUS_CHECKS if flow.spec.mode == "continuous" else ()))
+    checks = [check for table in pipeline.tables for check in pipeline_checks.light(table)]
+    infrequent = (*INFREQUENT_CHECKS, *(CONTINUOUS_CHECKS if pipeline.spec.mode == "continuous" else ()))
 
     @dg.sensor(
-        name=f"{flow.name}_health",
+        name=f"{pipeline.name}_health",
         minimum_interval_seconds=EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
@@ -70,10 +70,10 @@ def build(flow: Flow) -> dg.SensorDefinition:
         store: ObjectStore,
         metrics: dg.ResourceParam[Metrics],
     ) -> dg.SensorResult:
-        epochs = Epochs(location(store).store(), flow.name)
+        epochs = Epochs(location(store).store(), pipeline.name)
         epoch = epochs.current()
         if epoch is None or epochs.completion(epoch.number) is None:
-            return dg.SensorResult(skip_reason=f"pipeline {flow.name} has not started, or its snapshot is running")
+            return dg.SensorResult(skip_reason=f"pipeline {pipeline.name} has not started, or its snapshot is running")
         resources = {"postgres": postgres, "kafka": kafka, "connect": connect, "store": store}
         now = time.time()
         last = json.loads(context.cursor).get("infrequent_at", 0.0) if context.cursor else 0.0
@@ -86,7 +86,7 @@ def build(flow: Flow) -> dg.SensorDefinition:
         message = f"failed: {', '.join(failed)}" if failed else f"{counted(len(results), 'check')} passed"
         if late := len(pending) - len(results):
             message = f"{message}; {late} not evaluated in time"
-        if failure := _send_metrics(flow, kafka, store, metrics):
+        if failure := _send_metrics(pipeline, kafka, store, metrics):
             context.log.warning(failure)
             message = f"{message}; {failure}"
         return dg.SensorResult(asset_events=_changed(context.instance, results, now), skip_reason=message)
@@ -126,13 +126,13 @@ def _changed(
     return events
 
 
-def _send_metrics(flow: Flow, kafka: Kafka, store: ObjectStore, metrics: Metrics) -> str:
+def _send_metrics(pipeline: Pipeline, kafka: Kafka, store: ObjectStore, metrics: Metrics) -> str:
     """Send the pipeline's metrics. Return "" on success, else the error or the tables that are not measured."""
     try:
-        measured = pipeline_metrics.measure(flow, kafka, store)
-        metrics.put(flow.name, measured.values)
+        measured = pipeline_metrics.measure(pipeline, kafka, store)
+        metrics.put(pipeline.name, measured.values)
     except (ContractError, ResourceError) as error:
-        return f"Cannot send the metrics of {flow.name}: {error}"
+        return f"Cannot send the metrics of {pipeline.name}: {error}"
     return "; ".join(f"Cannot measure table {name}: {reason}" for name, reason in measured.unknown.items())
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 import dagster as dg
 
 from cdc_lake.contract.errors import ContractError, StoreUnreachableError
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.errors import LeaderMoving, ResourceError, Unreachable
 
 S = TypeVar("S")
@@ -57,7 +57,7 @@ def map_parallel(
 
 
 def map_tables(
-    context: dg.SensorEvaluationContext, tables: Sequence[TableFlow], find: Callable[[TableFlow], R]
+    context: dg.SensorEvaluationContext, tables: Sequence[PipelineTable], find: Callable[[PipelineTable], R]
 ) -> dict[str, R | dg.SkipReason]:
     """Return by table name what `find` returns for the table; if it raises an error, the reason to skip the table.
 
@@ -94,7 +94,7 @@ def is_outage(error: Exception) -> bool:
     return isinstance(error, Unreachable | StoreUnreachableError) and not isinstance(error, LeaderMoving)
 
 
-def skip_reason(context: dg.SensorEvaluationContext, table: TableFlow, error: Exception) -> dg.SkipReason:
+def skip_reason(context: dg.SensorEvaluationContext, table: PipelineTable, error: Exception) -> dg.SkipReason:
     """Log the error of a table, and return it as the reason why no run is requested."""
     if isinstance(error, ContractError | ResourceError):
         context.log.warning(f"{table.name}: {error.user_message}")

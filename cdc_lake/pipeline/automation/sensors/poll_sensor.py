@@ -14,41 +14,41 @@ from cdc_lake.pipeline.automation.run_requests import Pending, Tick
 from cdc_lake.pipeline.automation.sensors.parallel_map import map_tables
 from cdc_lake.pipeline.automation.sensors.table_runs import poll_name, request_poll
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.flow import Flow, SourcePostgres
 from cdc_lake.pipeline.operations import polling
+from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import polled_source
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 
 
-def build(flow: Flow, jobs: Jobs) -> dg.SensorDefinition:
+def build(pipeline: Pipeline, jobs: Jobs) -> dg.SensorDefinition:
     """Return the sensor of a polled pipeline, which runs every `source.poll_seconds`."""
-    every = flow.spec.source.poll_seconds
+    every = pipeline.spec.source.poll_seconds
 
     @dg.sensor(
-        name=poll_name(flow),
+        name=poll_name(pipeline),
         job=jobs.definitions[jobs.poll.name],
         minimum_interval_seconds=every,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Polls the tables of {flow.name} with changed rows, every {every} s.",
+        description=f"Polls the tables of {pipeline.name} with changed rows, every {every} s.",
     )
     def poll(context: dg.SensorEvaluationContext, postgres: Postgres, store: ObjectStore) -> Tick:
-        source = flow.source_postgres(postgres)
-        pending = map_tables(context, flow.tables, lambda table: _pending(table, source, store))
+        source = pipeline.source_postgres(postgres)
+        pending = map_tables(context, pipeline.tables, lambda table: _pending(table, source, store))
         return request_poll(context, jobs, pending).tick
 
     return poll
 
 
-def _pending(table: TableFlow, postgres: SourcePostgres, store: ObjectStore) -> Pending:
+def _pending(table: PipelineTable, postgres: SourcePostgres, store: ObjectStore) -> Pending:
     try:
         return _position(table, postgres, store)
     except RaceLostError:
         return dg.SkipReason("a poll has begun meanwhile")
 
 
-def _position(table: TableFlow, postgres: SourcePostgres, store: ObjectStore) -> Pending:
+def _position(table: PipelineTable, postgres: SourcePostgres, store: ObjectStore) -> Pending:
     chain = polling.polls(table, location(store).store())
     last = chain.read()
     if last is None:

@@ -8,7 +8,7 @@ from pydantic import AliasChoices, BaseModel, Field
 from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.sinks import s3_events, sink_names
 from cdc_lake.pipeline.operations import landing_modes
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.aws.sqs import Message
 
 Target = tuple[str, str, Literal["land", "apply"]]
@@ -41,7 +41,7 @@ class QueueCursor(BaseModel):
     done: list[str] = Field(default_factory=list)
     looked_at: float = 0.0
 
-    def add_message(self, message: Message, bucket: str, tables: Collection[TableFlow]) -> None:
+    def add_message(self, message: Message, bucket: str, tables: Collection[PipelineTable]) -> None:
         """Store a message with its targets; objects in other buckets are ignored. Raises UnreadableEventError."""
         created = s3_events.created_objects(message.body)
         found = dict.fromkeys(target for where, key in created if where == bucket for target in targets(tables, key))
@@ -75,7 +75,7 @@ class QueueCursor(BaseModel):
         self.waiting_targets.append(target)
 
 
-def targets(tables: Iterable[TableFlow], key: str) -> list[Target]:
+def targets(tables: Iterable[PipelineTable], key: str) -> list[Target]:
     """Return the targets of a new object: apply for a manifest, land for a sink connector's object, else none."""
     found: list[Target] = []
     for table in tables:

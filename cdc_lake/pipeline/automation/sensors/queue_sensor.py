@@ -25,9 +25,9 @@ from cdc_lake.pipeline.automation.run_requests import Pending, Tick, describe_sk
 from cdc_lake.pipeline.automation.sensors.parallel_map import is_outage, map_parallel, skip_reason
 from cdc_lake.pipeline.automation.sensors.queue_cursor import QueueCursor, Target
 from cdc_lake.pipeline.automation.sensors.table_runs import apply_name, request_apply, request_land
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import landing_modes
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.aws.sqs import Message, Sqs
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
@@ -39,10 +39,10 @@ _MAX_WAITING_MESSAGES = 500
 _DEAD_LETTERS_EVERY_SECONDS = 300
 
 
-def build(pipelines: Sequence[tuple[Flow, Jobs]], definitions: Mapping[str, Any]) -> dg.SensorDefinition:
+def build(pipelines: Sequence[tuple[Pipeline, Jobs]], definitions: Mapping[str, Any]) -> dg.SensorDefinition:
     """Return the sensor of all pipelines; `definitions` are the definitions of their jobs, by name."""
-    tables = {(flow.name, table.name): table for flow, _ in pipelines for table in flow.tables}
-    jobs_by_pipeline = {flow.name: jobs for flow, jobs in pipelines}
+    tables = {(pipeline.name, table.name): table for pipeline, _ in pipelines for table in pipeline.tables}
+    jobs_by_pipeline = {pipeline.name: jobs for pipeline, jobs in pipelines}
 
     @dg.sensor(
         name=NAME,
@@ -87,7 +87,7 @@ def build(pipelines: Sequence[tuple[Flow, Jobs]], definitions: Mapping[str, Any]
 def _requests(
     context: dg.SensorEvaluationContext,
     cursor: QueueCursor,
-    tables: Mapping[tuple[str, str], TableFlow],
+    tables: Mapping[tuple[str, str], PipelineTable],
     jobs_by_pipeline: Mapping[str, Jobs],
     kafka: Kafka,
     store: ObjectStore,
@@ -129,7 +129,7 @@ def _requests(
     return requests, skipped
 
 
-def _pending(target: Target, table: TableFlow, kafka: Kafka, store: ObjectStore) -> Pending:
+def _pending(target: Target, table: PipelineTable, kafka: Kafka, store: ObjectStore) -> Pending:
     if target[2] == "apply":
         return pending_apply(table, store, apply_name(table.pipeline))
     sink = landing_modes.sink(table)

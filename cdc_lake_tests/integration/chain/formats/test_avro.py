@@ -53,7 +53,7 @@ def test_records_in_avro(new_pipeline: NewPipeline, monkeypatch: pytest.MonkeyPa
     pipeline.execute("insert into goods values (1, 'one', 7)")
     pipeline.materialise()
     topic = pipeline.table("goods").topic
-    monkeypatch.setattr(loading, "load", lambda _name: pipeline.flow)
+    monkeypatch.setattr(loading, "load", lambda _name: pipeline.loaded)
 
     # A changed schema has another id, and another object.
     pipeline.execute(
@@ -88,7 +88,7 @@ def test_records_in_avro(new_pipeline: NewPipeline, monkeypatch: pytest.MonkeyPa
     # A letter is decoded again when it is replayed: an intact value is applied, the others stay with a reason.
     where, registry = (
         location(pipeline.resources["store"]),
-        registry_location(pipeline.resources["kafka"], pipeline.flow),
+        registry_location(pipeline.resources["kafka"], pipeline.loaded),
     )
     letters = pipeline.dead_letters()
     dead_letters.replace_value(pipeline.store, "containers", letters[0], first.value)
@@ -112,7 +112,7 @@ def test_records_in_avro(new_pipeline: NewPipeline, monkeypatch: pytest.MonkeyPa
     assert objects(pipeline) == landed
     stack.up(["registry"])
     resources = pipeline.resources
-    postgres = pipeline.flow.source_postgres(resources["postgres"])
+    postgres = pipeline.loaded.source_postgres(resources["postgres"])
     systems = Systems(postgres, resources["kafka"], resources["connect"], resources["store"], spark())
     waiting = verify_applied(pipeline.table("goods"), systems, seconds=60)
     assert (waiting.clean, waiting.pending) == (True, 1), "a record that is not landed is pending"

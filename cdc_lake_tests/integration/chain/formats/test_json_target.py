@@ -95,7 +95,7 @@ def at_source(pipeline: ChainPipeline, table: str) -> list[tuple[Any, ...]]:
 def columns_of(pipeline: ChainPipeline, table: str) -> list[str]:
     """Return the columns of a table in the catalog."""
     found = pipeline.by_athena(
-        f"SELECT column_name FROM information_schema.columns WHERE table_schema = '{pipeline.flow.catalog}' "
+        f"SELECT column_name FROM information_schema.columns WHERE table_schema = '{pipeline.loaded.catalog}' "
         f"AND table_name = '{table}' ORDER BY ordinal_position"
     )
     return [str(name) for (name,) in found]

@@ -138,7 +138,7 @@ def test_a_parquet_target_equals_source_and_hudi(new_pipeline: NewPipeline, monk
     assert verified(pipeline) == {"files.goods": (True, 151), "goods": (True, 151)}
 
     # A row that was deleted while the stream was lost has no delete event.
-    pipeline.resources["connect"].delete(pipeline.flow.connector)
+    pipeline.resources["connect"].delete(pipeline.loaded.connector)
     pipeline.execute("delete from goods where id = 4")
     pipeline.resnapshot()
     pipeline.materialise("lake")
@@ -146,6 +146,6 @@ def test_a_parquet_target_equals_source_and_hudi(new_pipeline: NewPipeline, monk
     assert pipeline.by_athena("SELECT count(*), count_if(id = 4) FROM goods_latest") == [(150, 0)]
     assert verified(pipeline) == {"files.goods": (True, 150), "goods": (True, 150)}
 
-    monkeypatch.setattr(loading, "load", lambda _name: pipeline.flow)
+    monkeypatch.setattr(loading, "load", lambda _name: pipeline.loaded)
     done = CliRunner().invoke(app, ("raw", "cat", "columnar", "--where", "id=3000", "--limit", "1"))
     assert json.loads(done.stdout)["sort"] == "new", done.output

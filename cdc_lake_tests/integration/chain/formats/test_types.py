@@ -111,9 +111,9 @@ def verified(pipeline: ChainPipeline) -> Sequence[str]:
     """Require that the lake equals the source in all columns that are compared; return the other columns."""
     found = pipeline.resources
     systems = verification.Systems(
-        pipeline.flow.source_postgres(found["postgres"]), found["kafka"], found["connect"], found["store"], spark()
+        pipeline.loaded.source_postgres(found["postgres"]), found["kafka"], found["connect"], found["store"], spark()
     )
-    ((_, report),) = verification.verify_tables(pipeline.flow, pipeline.flow.tables, systems, seconds=120)
+    ((_, report),) = verification.verify_tables(pipeline.loaded, pipeline.loaded.tables, systems, seconds=120)
     assert report.clean, report
     assert report.compared == pipeline.execute("select count(*) from odd")[0][0]
     assert pipeline.dead_letters() == []
@@ -155,7 +155,7 @@ def test_columns_that_are_not_captured_are_in_neither_snapshot_nor_stream(
 
     # A column that is excluded later becomes history, as if it were dropped.
     declared = "    - { name: odd, key: [id], exclude_columns: [phone, email] }"
-    text = (pipeline.flow.folder / "defs.yaml").read_text()
+    text = (pipeline.loaded.folder / "defs.yaml").read_text()
     excluding = new_pipeline(name, {}, text=re.sub(r"    - \{ name: odd.*", declared, text))
     changes = excluding.materialise("source", "topic").metadata[f"{name}/source/odd_source"]["changes"]
     assert "email omitted (kept as history)" in changes
@@ -239,7 +239,7 @@ def test_early_dates_are_refused_by_a_snapshot_and_captured_from_the_stream(new_
     # The next snapshot would read another day, so it is refused.
     with pytest.raises(ContractError, match=r"dates before the year 1"):
         pipeline.resnapshot()
-    assert pipeline.resources["connect"].status(pipeline.flow.connector).is_running()
+    assert pipeline.resources["connect"].status(pipeline.loaded.connector).is_running()
 
 
 def test_long_values_arrive_under_replica_identity_default(
@@ -303,7 +303,7 @@ def test_a_record_over_the_size_limit_stops_the_task_until_the_limit_is_raised(n
     found = pipeline.resources
     connect, kafka = found["connect"], found["kafka"]
     status = until(
-        lambda: connect.status(pipeline.flow.connector),
+        lambda: connect.status(pipeline.loaded.connector),
         lambda seen: seen is not None and bool(seen.failed_tasks),
         seconds=120,
         what="the connector's task to fail",
@@ -312,9 +312,9 @@ def test_a_record_over_the_size_limit_stops_the_task_until_the_limit_is_raised(n
     # With a higher limit it resumes at the same record; nothing is skipped.
     limit = str(32 * 2**20)
     kafka.ensure_topic(pipeline.table("docs").topic, 1, {"max.message.bytes": limit})
-    config = connector_config(pipeline.flow, pipeline.flow.source_postgres(found["postgres"]), found["deployment"])
-    connect.put(pipeline.flow.connector, {**config, "producer.override.max.request.size": limit})
-    connect.wait_running(pipeline.flow.connector)
+    config = connector_config(pipeline.loaded, pipeline.loaded.source_postgres(found["postgres"]), found["deployment"])
+    connect.put(pipeline.loaded.connector, {**config, "producer.override.max.request.size": limit})
+    connect.wait_running(pipeline.loaded.connector)
     pipeline.land_and_apply()
     assert {key: row["doc"] for key, row in pipeline.by_spark("docs").items()} == {1: "before", 3: "after"}
     (letter,) = pipeline.dead_letters()

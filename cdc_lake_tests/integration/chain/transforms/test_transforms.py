@@ -60,17 +60,17 @@ def verified(pipeline: ChainPipeline, salt: str = HASH_SALT) -> VerifyReport:
     """Compare the people in the lake with the source, whose values are hashed with this salt."""
     found = pipeline.resources
     postgres = found["postgres"].model_copy(update={"hash_salt": salt})
-    source = pipeline.flow.source_postgres(postgres)
+    source = pipeline.loaded.source_postgres(postgres)
     systems = verification.Systems(source, found["kafka"], found["connect"], found["store"], spark())
     people = [pipeline.table("people")]
-    ((_, report),) = verification.verify_tables(pipeline.flow, people, systems, seconds=120)
+    ((_, report),) = verification.verify_tables(pipeline.loaded, people, systems, seconds=120)
     return report
 
 
 def require_equal_polled_records(pipeline: ChainPipeline, streamed: Sequence[Message]) -> None:
     """Require that a poll of these rows builds records with the same keys and values."""
     table = pipeline.table("people")
-    columns = captured_schema.latest(pipeline.store, pipeline.flow.name, table.source_table).columns
+    columns = captured_schema.latest(pipeline.store, pipeline.loaded.name, table.source_table).columns
     assert table.record_key is not None
     parts = f"{record_sql.key_sql(table.record_key, columns)}, {record_sql.value_sql(columns, {})}"
     rows = pipeline.execute(f"select {parts} from people q where district = 'moved' order by id")
@@ -144,7 +144,7 @@ def test_hidden_values_are_in_no_topic(new_pipeline: NewPipeline, count_trials: 
         assert b'{"state_province":"moved","visits":"3"}' in {record.key for record in records}
     assert [text for text in CLEAR if any(text.encode() in message for message in messages)] == []
     # The heartbeats have no inserted column.
-    heartbeats = list(pipeline.resources["kafka"].peek(pipeline.flow.heartbeat_topic))
+    heartbeats = list(pipeline.resources["kafka"].peek(pipeline.loaded.heartbeat_topic))
     assert heartbeats
     assert all(b"environment" not in (heartbeat.value or b"") for heartbeat in heartbeats)
     log = (find_home().path / "logs" / "connect.log").read_text()

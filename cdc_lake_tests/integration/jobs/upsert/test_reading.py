@@ -13,10 +13,10 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.jobs.hudi import writer
 from cdc_lake.jobs.hudi.table_options import TableType
 from cdc_lake.jobs.maintenance import clean, compact
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.spec.table import TableSpec, TargetSpec
-from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
@@ -25,11 +25,11 @@ from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
 ARTIST = 441
 
 
-def table_flow(table: LakeTable, table_type: TableType) -> TableFlow:
+def pipeline_table(table: LakeTable, table_type: TableType) -> PipelineTable:
     """Return the table as a pipeline defines it."""
     target = TargetSpec(name="lake", database=table.name.replace("-", "_"), table_type=table_type)
     spec = load("northwind").spec.model_copy(update={"name": table.name, "targets": [target]})
-    return TableFlow(Flow(spec, Path(table.name)), TableSpec(name="orders", key=list(KEY)), target)
+    return PipelineTable(Pipeline(spec, Path(table.name)), TableSpec(name="orders", key=list(KEY)), target)
 
 
 @pytest.mark.parametrize("table_type", drawn(("cow", "mor"), in_ci=1))
@@ -37,15 +37,15 @@ def test_each_state_of_an_artist_can_be_read(
     new_table: NewTable, table_type: TableType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = new_table(COLUMNS, KEY)
-    spec, flow = replace(table.spec, table_type=table_type), table_flow(table, table_type)
+    spec, pipeline = replace(table.spec, table_type=table_type), pipeline_table(table, table_type)
     spark, where = table.engines.spark, table.engines.location
 
     def state(as_of: str | None = None) -> tuple[object, object]:
-        [row] = reading.rows(spark, flow, where, as_of).where(f"id = {ARTIST}").collect()
+        [row] = reading.rows(spark, pipeline, where, as_of).where(f"id = {ARTIST}").collect()
         return row["note"], row["__deleted"]
 
     def changed(since: str, until: str | None = None) -> dict[int, object]:
-        return {row["id"]: row["note"] for row in reading.changes(spark, flow, where, since, until).collect()}
+        return {row["id"]: row["note"] for row in reading.changes(spark, pipeline, where, since, until).collect()}
 
     instants = []
     for number in range(6):

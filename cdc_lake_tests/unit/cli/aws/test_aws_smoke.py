@@ -50,7 +50,7 @@ class Fake:
             raise self.error
         return deepcopy(self.summary)
 
-    def verify_tables(self, _flow: object, tables: Any, _systems: object, **more: object) -> Iterator[Any]:  # noqa: ANN401
+    def verify_tables(self, _pipeline: object, tables: Any, _systems: object, **more: object) -> Iterator[Any]:  # noqa: ANN401
         """Yield a report for each table, as verify_tables() does."""
         assert more["apply"] is True, "no sensors run, so verification must land and apply itself"
         for table in tables:

@@ -41,10 +41,10 @@ def test_a_pipeline_with_soft_deletes_keeps_its_tombstones() -> None:
 def test_purge_prints_the_result_of_each_table(
     commands: Shop, monkeypatch: pytest.MonkeyPatch, report: purge.PurgeReport, output: str
 ) -> None:
-    defs = commands.flow.folder.parent.parent / "hard"
+    defs = commands.pipeline.folder.parent.parent / "hard"
     write_shop(defs, YAML.replace("database: shop_lake\n", "database: shop_lake\n      deletes: hard\n"))
-    flow = REAL("shop", defs)
-    monkeypatch.setattr(loading, "load", lambda _name: flow)
+    pipeline = REAL("shop", defs)
+    monkeypatch.setattr(loading, "load", lambda _name: pipeline)
     specs: list[purge.PurgeSpec] = []
 
     def run(spec: purge.PurgeSpec) -> purge.PurgeReport:
@@ -85,10 +85,10 @@ def test_a_pipeline_without_merge_on_read_has_nothing_to_compact() -> None:
 def test_compact_prints_the_result_of_each_table(
     commands: Shop, monkeypatch: pytest.MonkeyPatch, commit: timeline.Commit | None, output: str
 ) -> None:
-    defs = commands.flow.folder.parent.parent / "mor"
+    defs = commands.pipeline.folder.parent.parent / "mor"
     write_shop(defs, YAML.replace("shop_lake\n", "shop_lake\n    - { name: log, database: b, table_type: mor }\n"))
-    flow = REAL("shop", defs)
-    monkeypatch.setattr(loading, "load", lambda _name: flow)
+    pipeline = REAL("shop", defs)
+    monkeypatch.setattr(loading, "load", lambda _name: pipeline)
     report = compact.CompactReport(commit, 0.5)
     monkeypatch.setattr(profile, "spark", lambda: FakeSpark({compact.run: lambda _: report}))
     assert CliRunner().invoke(app, ["compact", "shop"]).stdout == f"log.orders: {output}\nlog.customers: {output}\n"
@@ -99,7 +99,7 @@ def test_cluster_prints_the_result_of_each_table(commands: Shop, monkeypatch: py
         return cluster.ClusterReport(COMMIT if spec.table.table == "orders" else None, 0.5)
 
     monkeypatch.setattr(profile, "spark", lambda: FakeSpark({cluster.run: run}))
-    assert CliRunner().invoke(app, ["cluster", commands.flow.name]).stdout == (
+    assert CliRunner().invoke(app, ["cluster", commands.pipeline.name]).stdout == (
         "orders: 2 base files with 3 rows written in commit 20260101\n"
         "customers: nothing clustered, no partition has several small files\n"
     )
@@ -117,7 +117,7 @@ def test_a_table_whose_service_fails_does_not_stop_the_others(
         return cluster.ClusterReport(COMMIT, 0.5)
 
     monkeypatch.setattr(profile, "spark", lambda: FakeSpark({cluster.run: run}))
-    found = CliRunner().invoke(app, ["cluster", commands.flow.name])
+    found = CliRunner().invoke(app, ["cluster", commands.pipeline.name])
     assert found.exit_code == 1
     assert found.stderr == f"orders: {error.user_message}\n"
     assert found.stdout == "customers: 2 base files with 3 rows written in commit 20260101\n"

@@ -12,8 +12,8 @@ from cdc_lake import profile
 from cdc_lake.cli.app import app
 from cdc_lake.contract.source.epochs import Break, Epochs
 from cdc_lake.pipeline import connector_config
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import resnapshot
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
@@ -23,8 +23,8 @@ def reasons(commands: Shop, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The reasons of the resnapshots, with the shop in its first epoch."""
     found: list[str] = []
 
-    def steps(flow: Flow, systems: resnapshot.Systems, reason: str) -> Iterator[str]:
-        assert systems.postgres.database == flow.spec.source.database
+    def steps(pipeline: Pipeline, systems: resnapshot.Systems, reason: str) -> Iterator[str]:
+        assert systems.postgres.database == pipeline.spec.source.database
         found.append(reason)
         yield "epoch 1 is complete"
 
@@ -35,8 +35,10 @@ def reasons(commands: Shop, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "connector_config",
         lambda *_: {"connector.class": "Debezium", "exactly.once.support": "required"},
     )
-    commands.connect.put(commands.flow.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
-    stream_continuity.begin(commands.flow, commands.source, commands.connect, commands.bucket)
+    commands.connect.put(
+        commands.pipeline.connector, {"connector.class": "Debezium", "exactly.once.support": "required"}
+    )
+    stream_continuity.begin(commands.pipeline, commands.source, commands.connect, commands.bucket)
     return found
 
 

@@ -44,8 +44,8 @@ def test_reports_are_stored_and_printed_until_a_signal(
 ) -> None:
     shop, seen = commands, []
 
-    def running(flow: object, _systems: object, report: run.Report, stop: threading.Event, seconds: float) -> None:
-        seen.append((flow, seconds))
+    def running(pipeline: object, _systems: object, report: run.Report, stop: threading.Event, seconds: float) -> None:
+        seen.append((pipeline, seconds))
         report(dg.AssetMaterialization(shop.orders.key("lake"), metadata={"changes": "2 commits up to 7: 9 events"}))
         report(dg.AssetObservation(shop.orders.key("raw"), metadata={"error": "no topic"}))
         os.kill(os.getpid(), signal.SIGTERM)
@@ -60,6 +60,6 @@ def test_reports_are_stored_and_printed_until_a_signal(
         "shop/lake/orders_lake: 2 commits up to 7: 9 events\n"
         "shop/raw/orders_raw: no topic\n"
     )
-    assert seen == [(shop.flow, 7)]
+    assert seen == [(shop.pipeline, 7)]
     stored = dagster.get_latest_materialization_event(shop.orders.key("lake"))
     assert stored is not None

@@ -14,7 +14,7 @@ from cdc_lake.contract.errors import TablesNotComparedError
 from cdc_lake.contract.table import pending_counts
 from cdc_lake.jobs.verify import Difference, VerifyReport
 from cdc_lake.pipeline.operations import verification
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 EQUAL = VerifyReport(3, 3, 3, 1, 0, 0, 0, 0, 0, (), {"match": 0.5})
@@ -33,7 +33,7 @@ def run_verify(monkeypatch: pytest.MonkeyPatch, report: VerifyReport, *options: 
     """Run the command with this report for each table."""
 
     def tables(
-        _flow: object, requested: list[object], *_: object, **__: object
+        _pipeline: object, requested: list[object], *_: object, **__: object
     ) -> Iterator[tuple[object, VerifyReport]]:
         yield from ((table, report) for table in requested)
 
@@ -79,7 +79,7 @@ def test_json_output_contains_pending_keys(monkeypatch: pytest.MonkeyPatch) -> N
 def test_options_are_passed_to_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     passed: dict[str, object] = {}
 
-    def tables(_flow: object, requested: list[object], *_: object, **options: object) -> Iterator[object]:
+    def tables(_pipeline: object, requested: list[object], *_: object, **options: object) -> Iterator[object]:
         passed.update(options)
         yield from ((table, EQUAL) for table in requested)
 
@@ -92,7 +92,7 @@ def test_options_are_passed_to_the_comparison(monkeypatch: pytest.MonkeyPatch) -
 def test_tables_that_cannot_be_compared_are_reported_after_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     report, reasons = EQUAL, {"customers": "Cannot read topic shop.sales.customers."}
 
-    def tables(_flow: object, requested: list[TableFlow], *_: object, **__: object) -> Iterator[object]:
+    def tables(_pipeline: object, requested: list[PipelineTable], *_: object, **__: object) -> Iterator[object]:
         yield from ((table, report) for table in requested if table.lake_table not in reasons)
         raise TablesNotComparedError("shop", reasons)
 

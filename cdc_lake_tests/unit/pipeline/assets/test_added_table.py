@@ -16,8 +16,8 @@ from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
 from cdc_lake.pipeline.assets import topic
 from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
 from cdc_lake.pipeline.checks import topic as topic_checks
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations import verification
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.unit.pipeline.stage_runner import Runner
@@ -40,20 +40,20 @@ def run(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
     monkeypatch.setattr(
         topic,
         "connector_config",
-        lambda flow, *_: {
+        lambda pipeline, *_: {
             "exactly.once.support": "required",
-            "table.include.list": table_pattern(("sales", table.name) for table in flow.tables),
+            "table.include.list": table_pattern(("sales", table.name) for table in pipeline.tables),
         },
     )
     for name in shop.kafka.topics():
         shop.kafka.delete_topic(name)
-    shop.connect.delete(shop.flow.connector)
-    shop.postgres.drop_slot(shop.flow.slot)
+    shop.connect.delete(shop.pipeline.connector)
+    shop.postgres.drop_slot(shop.pipeline.slot)
     shop.bucket.objects.clear()
-    both, shop.flow = shop.flow, only_orders(shop.flow)
+    both, shop.pipeline = shop.pipeline, only_orders(shop.pipeline)
     with dg.DagsterInstance.ephemeral() as instance:
         Runner(shop, instance)("source", "topic")
-        shop.flow = both
+        shop.pipeline = both
         shop.streaming = False
         for name in ("ANNE", "BOB"):
             shop.customer(name)
@@ -64,11 +64,11 @@ def run(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
         yield found
 
 
-def only_orders(flow: Flow) -> Flow:
+def only_orders(pipeline: Pipeline) -> Pipeline:
     """Return the pipeline without the customers."""
-    source = flow.spec.source.model_copy(update={"tables": ["orders"], "checks": []})
-    changes = {"source": source, "tables": flow.spec.tables[:1], "datasets": []}
-    return replace(flow, spec=flow.spec.model_copy(update=changes))
+    source = pipeline.spec.source.model_copy(update={"tables": ["orders"], "checks": []})
+    changes = {"source": source, "tables": pipeline.spec.tables[:1], "datasets": []}
+    return replace(pipeline, spec=pipeline.spec.model_copy(update=changes))
 
 
 def current(shop: Shop) -> Epoch:
@@ -93,9 +93,9 @@ def test_a_table_is_added_by_an_incremental_snapshot(shop: Shop, run: Runner) ->
     changes = ", ".join(found[f"topic/{table}_topic"]["changes"] for table in ("orders", "customers"))
     assert "connector cdc-lake-shop updated" in changes
     assert found["topic/customers_topic"]["changes"].endswith("table customers added to epoch 0")
-    config = shop.connect.get(shop.flow.connector) or {}
+    config = shop.connect.get(shop.pipeline.connector) or {}
     assert config["signal.data.collection"] == "sales.cdc_signal_shop"
-    assert config["notification.sink.topic.name"] == shop.flow.notification_topic
+    assert config["notification.sink.topic.name"] == shop.pipeline.notification_topic
     check_added(shop, run)
 
 
@@ -159,9 +159,9 @@ def test_a_transaction_from_before_the_publication_is_awaited(shop: Shop, run: R
 
 def test_a_table_that_was_left_out_for_a_while_needs_a_resnapshot(shop: Shop, run: Runner) -> None:
     run("topic")
-    both, shop.flow = shop.flow, only_orders(shop.flow)
+    both, shop.pipeline = shop.pipeline, only_orders(shop.pipeline)
     Runner(shop, run.instance)("topic")
-    shop.flow = both
+    shop.pipeline = both
     with pytest.raises(Exception, match=r"it does not capture customers, which .* Run `cdc-lake resnapshot shop`"):
         run("topic")
 

@@ -34,8 +34,8 @@ def athena() -> FakeAthena:
 @pytest.fixture
 def materialise(shop: Shop, athena: FakeAthena, tmp_path: Path) -> Materialise:
     """Materialises the page and returns its metadata."""
-    (shop.flow.folder / "sales.yaml").write_text(yaml.safe_dump(SALES))
-    asset = dashboard.build(shop.flow, "sales.yaml")
+    (shop.pipeline.folder / "sales.yaml").write_text(yaml.safe_dump(SALES))
+    asset = dashboard.build(shop.pipeline, "sales.yaml")
     deployment = Deployment(profile="local", source_host="", password_reference="", pages=str(tmp_path / "pages"))
 
     def run_once() -> dict[str, Any]:
@@ -71,10 +71,10 @@ def test_dashboard_sql_runs_in_the_pipelines_catalog(materialise: Materialise, a
 
 
 def test_a_database_other_than_the_pipelines_catalog_is_rejected(shop: Shop) -> None:
-    file = shop.flow.folder / "sales.yaml"
+    file = shop.pipeline.folder / "sales.yaml"
     file.write_text(yaml.safe_dump({**SALES, "database": "other"}))
     with pytest.raises(DashboardError) as raised:
-        dashboard.build(shop.flow, "sales.yaml")
+        dashboard.build(shop.pipeline, "sales.yaml")
     assert str(raised.value) == f"{file}: database: use the pipeline's catalog, shop_lake, not 'other'"
 
 

@@ -61,7 +61,7 @@ def run(shop: Shop, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
 
 def land_job(shop: Shop) -> dg.JobDefinition:
     """Return the job that lands and applies all tables."""
-    built = component.build(shop.flow)
+    built = component.build(shop.pipeline)
     definitions = dg.Definitions.merge(
         built, dg.Definitions(resources=fake_resources(**shop.resources), executor=dg.in_process_executor)
     )

@@ -10,8 +10,8 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError, LeaseLostError
 from cdc_lake.pipeline.assets.refined_table import RETENTION_SECONDS, RefinedTable, catalog_names
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake_tests.fakes.aws.glue import FakeGlue
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
 from cdc_lake_tests.helpers.memory_store import MemoryStore
@@ -47,18 +47,18 @@ class RecordingAthena:
 
 
 @pytest.fixture
-def flow(tmp_path: Path) -> Flow:
+def pipeline(tmp_path: Path) -> Pipeline:
     """Return the shop with a refined table."""
     write_shop(tmp_path, YAML.replace("countries.sql]", "{ sql: countries.sql, partition_by: [country] }]"))
     return load("shop", tmp_path)
 
 
-def made(flow: Flow, partitions: int = 3) -> tuple[RefinedTable, RecordingAthena, MemoryStore]:
+def made(pipeline: Pipeline, partitions: int = 3) -> tuple[RefinedTable, RecordingAthena, MemoryStore]:
     """Return the refined table over fakes."""
     glue, store = FakeGlue(), MemoryStore()
     athena = RecordingAthena(glue, store, partitions)
-    dataset = flow.spec.datasets[1]
-    table = RefinedTable(flow, dataset, "SELECT 1", cast(Athena, athena), glue, store, "shop")
+    dataset = pipeline.spec.datasets[1]
+    table = RefinedTable(pipeline, dataset, "SELECT 1", cast(Athena, athena), glue, store, "shop")
     return table, athena, store
 
 
@@ -71,8 +71,8 @@ def heads(statements: Sequence[str]) -> list[str]:
     return [" ".join(each.split()[:2]) for each in statements]
 
 
-def test_a_build_is_one_statement_and_then_the_view(flow: Flow) -> None:
-    table, athena, _ = made(flow)
+def test_a_build_is_one_statement_and_then_the_view(pipeline: Pipeline) -> None:
+    table, athena, _ = made(pipeline)
     build = table.build(held)
     assert (build.partitions, build.statements) == (3, 1)
     created, view = athena.statements
@@ -88,8 +88,8 @@ def test_a_build_is_one_statement_and_then_the_view(flow: Flow) -> None:
     assert table.exists(build.id)
 
 
-def test_a_build_whose_lease_was_lost_does_not_replace_the_view(flow: Flow) -> None:
-    table, athena, _ = made(flow)
+def test_a_build_whose_lease_was_lost_does_not_replace_the_view(pipeline: Pipeline) -> None:
+    table, athena, _ = made(pipeline)
 
     def lost() -> None:
         raise LeaseLostError("another run builds")
@@ -99,8 +99,8 @@ def test_a_build_whose_lease_was_lost_does_not_replace_the_view(flow: Flow) -> N
     assert heads(athena.statements) == ["CREATE TABLE"]
 
 
-def test_more_than_a_hundred_partitions_are_staged_and_written_in_groups(flow: Flow) -> None:
-    table, athena, store = made(flow, 201)
+def test_more_than_a_hundred_partitions_are_staged_and_written_in_groups(pipeline: Pipeline) -> None:
+    table, athena, store = made(pipeline, 201)
     build = table.build(held)
     assert heads(athena.statements) == ["CREATE TABLE", "CREATE TABLE", "INSERT INTO", "INSERT INTO", "CREATE OR"]
     assert build.statements == 3
@@ -108,9 +108,9 @@ def test_more_than_a_hundred_partitions_are_staged_and_written_in_groups(flow: F
 
 
 def test_a_failed_build_leaves_the_view_and_is_deleted_an_hour_after_it_was_seen(
-    flow: Flow, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, athena, store = made(flow, 201)
+    table, athena, store = made(pipeline, 201)
     first = table.build(held)
     views = len([each for each in athena.statements if "VIEW" in each])
     athena.fails = "INSERT"
@@ -130,7 +130,7 @@ def test_a_failed_build_leaves_the_view_and_is_deleted_an_hour_after_it_was_seen
     monkeypatch.setattr("cdc_lake.pipeline.assets.refined_table.time.time", lambda: now + RETENTION_SECONDS)
     assert table.delete_earlier(second.id, seen) == {}
     assert list(store.objects) == [f"refined/shop/countries/{second.id}/file"]
-    assert catalog_names(flow, table.glue) == ["totals", "countries", f"countries__{second.id}"]
+    assert catalog_names(pipeline, table.glue) == ["totals", "countries", f"countries__{second.id}"]
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ def fresh(shop: Shop) -> Shop:
     """The shop without connector, slot, topics and objects."""
     for name in shop.kafka.topics():
         shop.kafka.delete_topic(name)
-    shop.connect.delete(shop.flow.connector)
-    shop.postgres.drop_slot(shop.flow.slot)
+    shop.connect.delete(shop.pipeline.connector)
+    shop.postgres.drop_slot(shop.pipeline.slot)
     shop.bucket.objects.clear()
     return shop
 
@@ -42,7 +42,7 @@ def run(fresh: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
 
 def start_debezium(shop: Shop) -> None:
     """Do what Debezium does at its first start: create the slot and send the rows as a snapshot."""
-    shop.postgres.put_slot(shop.flow.slot)
+    shop.postgres.put_slot(shop.pipeline.slot)
     shop.customer("ANNE")
     for number in (1, 2, 3):
         shop.order(number, total=f"{number}.50", snapshot="true")
@@ -94,7 +94,7 @@ def test_topics_accept_records_as_large_as_the_connector_sends(
     config = {"exactly.once.support": "required", "producer.override.max.request.size": "8388608"}
     monkeypatch.setattr(topic, "connector_config", lambda *_: config)
     run("source", "topic")
-    for name in (fresh.orders.topic, fresh.flow.heartbeat_topic):
+    for name in (fresh.orders.topic, fresh.pipeline.heartbeat_topic):
         assert fresh.kafka.ensure_topic(name).topic.config["max.message.bytes"] == "8388608"
 
 
@@ -281,7 +281,7 @@ def test_a_lost_topic_does_not_stop_the_other_tables(fresh: Shop, run: Runner, r
             topic_checks._stream_whole(table),
             **{name: fresh.resolved[name] for name in ("postgres", "kafka", "connect", "store")},
         ).passed
-        for table in fresh.flow.tables
+        for table in fresh.pipeline.tables
     }
     assert checks == {"orders": False, "customers": True}
 
@@ -309,7 +309,7 @@ def test_no_connector_starts_on_an_incomplete_publication(fresh: Shop, run: Runn
     fresh.postgres.ensure_publication("shop_publication", [("sales", "orders"), ("sales", "cdc_heartbeat")])
     with pytest.raises(Exception, match="publication shop_publication of database shopdb lacks customers"):
         run("topic")
-    assert fresh.connect.status(fresh.flow.connector) is None
+    assert fresh.connect.status(fresh.pipeline.connector) is None
 
 
 def test_without_a_publication_no_connector_starts(run: Runner) -> None:
@@ -324,7 +324,7 @@ def test_raw_before_topic_names_the_asset_to_materialise(run: Runner) -> None:
 
 def test_a_dataset_is_recreated_when_its_sql_changes(fresh: Shop, run: Runner) -> None:
     first_run(fresh, run)
-    (fresh.flow.folder / "countries.sql").write_text("SELECT DISTINCT country, customer_id FROM customers_current")
+    (fresh.pipeline.folder / "countries.sql").write_text("SELECT DISTINCT country, customer_id FROM customers_current")
     changed = Runner(fresh, run.instance)
     found = changed("dataset")
     assert found["dataset/countries"]["changes"] == "view shop_lake.countries created"

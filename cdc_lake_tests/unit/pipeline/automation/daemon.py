@@ -46,7 +46,7 @@ class Daemon:
     @classmethod
     def for_sensor(cls, name: str, shop: Shop, instance: dg.DagsterInstance, clock: Clock) -> Daemon:
         """Create a daemon for the shop's sensor of this name."""
-        [found] = [each for each in component.build(shop.flow).sensors or () if each.name == name]
+        [found] = [each for each in component.build(shop.pipeline).sensors or () if each.name == name]
         assert isinstance(found, dg.SensorDefinition)
         return cls(shop, found, instance, clock)
 
@@ -99,7 +99,7 @@ class Daemon:
 
 def report_commits(shop: Shop, instance: dg.DagsterInstance) -> None:
     """Report the newest commit of each lake table as a materialisation, as the lake asset does."""
-    for table in shop.flow.tables:
+    for table in shop.pipeline.tables:
         commit = timeline.last_commit(shop.bucket, table.lake_prefix)
         if commit is not None:
             instance.report_runless_asset_event(

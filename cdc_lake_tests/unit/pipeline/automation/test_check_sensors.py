@@ -21,7 +21,7 @@ SIX_HOURS = 6 * 3600
 @pytest.fixture
 def schedule(shop: Shop, instance: dg.DagsterInstance, clock: Clock) -> Daemon:
     """The sensor that launches the scheduled checks; all lake tables are materialised."""
-    for table in shop.flow.tables:
+    for table in shop.pipeline.tables:
         instance.report_runless_asset_event(dg.AssetMaterialization(table.key("lake"), metadata={"instant": "none"}))
     return Daemon.for_sensor("shop_checks", shop, instance, clock)
 
@@ -56,7 +56,7 @@ def test_the_run_selects_checks_and_no_assets(shop: Shop, schedule: Daemon) -> N
     assert {f"{'/'.join(key.asset_key.path[1:])}:{key.name}" for key in request.asset_check_keys or ()} == {
         "source/orders_source:orders_have_customers",
         "dataset/totals:totals_equal_source",
-        *(f"lake/{table.name}_lake:{name}" for table in shop.flow.tables for name in LAKE_CHECKS),
+        *(f"lake/{table.name}_lake:{name}" for table in shop.pipeline.tables for name in LAKE_CHECKS),
     }
 
 
@@ -78,9 +78,11 @@ A_DAY = "every 86400 s"
     [("off", [A_DAY]), ("hourly", ["every 3600 s", A_DAY]), ("45m", ["every 2700 s", A_DAY])],
 )
 def test_the_interval_comes_from_the_yaml(shop: Shop, verify_every: str, intervals: list[str]) -> None:
-    flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"checks": ChecksSpec(verify_every=verify_every)}))
-    checks = pipeline_checks.build(flow)
-    found = check_sensors.build(flow, Jobs(flow, checks))
+    pipeline = replace(
+        shop.pipeline, spec=shop.pipeline.spec.model_copy(update={"checks": ChecksSpec(verify_every=verify_every)})
+    )
+    checks = pipeline_checks.build(pipeline)
+    found = check_sensors.build(pipeline, Jobs(pipeline, checks))
     assert [
         interval for sensor, interval in zip(found, intervals, strict=True) if interval in (sensor.description or "")
     ] == intervals
@@ -91,5 +93,5 @@ def test_daily_checks_run_once_a_day(shop: Shop) -> None:
     def manifests_whole() -> dg.AssetCheckResult:
         return dg.AssetCheckResult(passed=True)
 
-    [sensor] = check_sensors.build(shop.flow, Jobs(shop.flow, [manifests_whole]))
+    [sensor] = check_sensors.build(shop.pipeline, Jobs(shop.pipeline, [manifests_whole]))
     assert (sensor.name, sensor.description) == ("shop_daily_checks", "Runs manifests_whole every 86400 s.")

@@ -24,8 +24,8 @@ from cdc_lake_tests.unit.pipeline.stage_runner import Runner
 def endless(shop: Shop, tmp_path: Path) -> Shop:
     """The shop in continuous mode."""
     write_shop(tmp_path / "endless", YAML.replace("  targets:", "  mode: continuous\n  targets:"))
-    shop.flow = load("shop", tmp_path / "endless")
-    assert shop.flow.spec.mode == "continuous"
+    shop.pipeline = load("shop", tmp_path / "endless")
+    assert shop.pipeline.spec.mode == "continuous"
     return shop
 
 
@@ -35,7 +35,7 @@ def daemon(endless: Shop, instance: dg.DagsterInstance, clock: Clock) -> Daemon:
 
 
 def test_one_run_replaces_the_sensors_that_launch_a_run_for_each_batch(endless: Shop) -> None:
-    built = component.build(endless.flow)
+    built = component.build(endless.pipeline)
     names = {each.name for each in built.sensors or ()}
     assert "shop_run" in names
     assert not names & {"shop_land", "shop_apply"}
@@ -47,8 +47,8 @@ def test_one_run_replaces_the_sensors_that_launch_a_run_for_each_batch(endless: 
 def test_a_run_is_kept_active(endless: Shop, daemon: Daemon, clock: Clock) -> None:
     for name in endless.kafka.topics():
         endless.kafka.delete_topic(name)
-    endless.connect.delete(endless.flow.connector)
-    endless.postgres.drop_slot(endless.flow.slot)
+    endless.connect.delete(endless.pipeline.connector)
+    endless.postgres.drop_slot(endless.pipeline.slot)
     endless.bucket.objects.clear()
     assert daemon.skip() == "pipeline shop has not started: materialise its topics first"
     with dg.DagsterInstance.ephemeral() as other:
@@ -65,13 +65,13 @@ def test_a_run_is_kept_active(endless: Shop, daemon: Daemon, clock: Clock) -> No
 def test_the_job_runs_the_loops_and_reports_to_its_instance(endless: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
 
-    def running(flow: object, systems: object, report: continuous.Report, stop: threading.Event) -> None:
-        seen.extend((flow, systems, stop.is_set()))
+    def running(pipeline: object, systems: object, report: continuous.Report, stop: threading.Event) -> None:
+        seen.extend((pipeline, systems, stop.is_set()))
         report(dg.AssetMaterialization(endless.orders.key("lake"), metadata={"commits": 3}))
 
     monkeypatch.setattr(continuous, "run", running)
     monkeypatch.setattr(continuous, "systems", lambda *given: nullcontext(given[-1]))
-    built = component.build(endless.flow)
+    built = component.build(endless.pipeline)
     definitions = dg.Definitions(
         jobs=built.jobs,
         assets=built.assets,
@@ -82,12 +82,12 @@ def test_the_job_runs_the_loops_and_reports_to_its_instance(endless: Shop, monke
         result = definitions.resolve_job_def("shop_run").execute_in_process(instance=instance, run_config=QUIET)
         assert result.success
         assert instance.get_latest_materialization_event(endless.orders.key("lake")) is not None
-    assert seen == [endless.flow, f"dagster run {result.run_id}", False]
+    assert seen == [endless.pipeline, f"dagster run {result.run_id}", False]
 
 
 def test_the_environment_replaces_the_mode(endless: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MODE_VARIABLE, "triggered")
-    assert load("shop", endless.flow.folder.parent).spec.mode == "triggered"
+    assert load("shop", endless.pipeline.folder.parent).spec.mode == "triggered"
     monkeypatch.setenv(MODE_VARIABLE, "fast")
     with pytest.raises(ContractError, match=r"CDC_LAKE_MODE is 'fast'\. Set it to triggered or continuous"):
-        load("shop", endless.flow.folder.parent)
+        load("shop", endless.pipeline.folder.parent)

@@ -27,9 +27,9 @@ def refresh(shop: Shop, instance: dg.DagsterInstance, clock: Clock) -> Daemon:
 
 def report_built(shop: Shop, instance: dg.DagsterInstance, *names: str) -> None:
     """Report these datasets, or all, as built from the newest commits."""
-    commits = dg.MetadataValue.json(table_progress.lake_commits(shop.bucket, shop.flow))
+    commits = dg.MetadataValue.json(table_progress.lake_commits(shop.bucket, shop.pipeline))
     for name in names or ("totals", "countries"):
-        key = shop.flow.key("dataset", name)
+        key = shop.pipeline.key("dataset", name)
         instance.report_runless_asset_event(dg.AssetMaterialization(key, metadata={dataset_refresh.COMMITS: commits}))
 
 
@@ -48,7 +48,10 @@ def report_check(instance: dg.DagsterInstance, key: dg.AssetKey, name: str, *, p
 def test_a_commit_launches_one_run_of_all_datasets(shop: Shop, refresh: Daemon, instance: dg.DagsterInstance) -> None:
     request = refresh.request()
     assert request.job_name == "shop_refresh"
-    assert request.asset_selection == (shop.flow.key("dataset", "totals"), shop.flow.key("dataset", "countries"))
+    assert request.asset_selection == (
+        shop.pipeline.key("dataset", "totals"),
+        shop.pipeline.key("dataset", "countries"),
+    )
     assert request.asset_check_keys == ()
     report_built(shop, instance)
     assert refresh.skip() == "datasets and dashboards are built over the newest commits"
@@ -94,12 +97,12 @@ def test_nothing_is_built_from_a_table_with_a_failed_check(
 def test_a_dataset_with_a_failed_check_is_rebuilt_but_its_dashboards_are_not(
     shop: Shop, instance: dg.DagsterInstance, clock: Clock
 ) -> None:
-    (shop.flow.folder / "sales.yaml").write_text(yaml.safe_dump(SALES))
-    shop.flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"]}))
+    (shop.pipeline.folder / "sales.yaml").write_text(yaml.safe_dump(SALES))
+    shop.pipeline = replace(shop.pipeline, spec=shop.pipeline.spec.model_copy(update={"dashboards": ["sales.yaml"]}))
     add_commit(shop, 100)
     daemon = Daemon.for_sensor("shop_refresh", shop, instance, clock)
-    report_check(instance, shop.flow.key("dataset", "totals"), "totals_equal_source", passed=False)
-    datasets = (shop.flow.key("dataset", "countries"), shop.flow.key("dataset", "totals"))
+    report_check(instance, shop.pipeline.key("dataset", "totals"), "totals_equal_source", passed=False)
+    datasets = (shop.pipeline.key("dataset", "countries"), shop.pipeline.key("dataset", "totals"))
     assert daemon.request().asset_selection == datasets
     report_built(shop, instance)
     message = daemon.skip()
@@ -123,7 +126,7 @@ def test_a_replaced_build_is_deleted_an_hour_later_without_a_new_commit(
     assert refresh.skip() == "datasets and dashboards are built over the newest commits"
     stage_state.write(shop.bucket, key, {"build": "new", "seen": {"replaced": time.time() - RETENTION_SECONDS}})
     request = refresh.request()
-    assert request.asset_selection == (shop.flow.key("dataset", "totals"),)
+    assert request.asset_selection == (shop.pipeline.key("dataset", "totals"),)
     stage_state.write(shop.bucket, key, {"build": "new", "seen": {}})
     assert refresh.skip() == "datasets and dashboards are built over the newest commits"
 
@@ -134,5 +137,5 @@ def test_before_the_first_commit_nothing_is_built(shop: Shop, refresh: Daemon) -
 
 
 def test_a_pipeline_without_datasets_has_no_refresh_sensor(shop: Shop) -> None:
-    flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"datasets": []}))
-    assert "shop_refresh" not in {sensor.name for sensor in component.build(flow).sensors or ()}
+    pipeline = replace(shop.pipeline, spec=shop.pipeline.spec.model_copy(update={"datasets": []}))
+    assert "shop_refresh" not in {sensor.name for sensor in component.build(pipeline).sensors or ()}

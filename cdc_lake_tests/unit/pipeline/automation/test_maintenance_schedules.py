@@ -51,9 +51,9 @@ def scheduled(built: dg.Definitions) -> dict[str, dg.ScheduleDefinition]:
 
 def test_a_schedule_starts_no_run_before_a_table_is_materialised(shop: Shop, tmp_path: Path) -> None:
     write_shop(tmp_path / "hard", HARD)
-    flow = load("shop", tmp_path / "hard")
+    pipeline = load("shop", tmp_path / "hard")
     definitions = dg.Definitions.merge(
-        component.build(flow), dg.Definitions(resources=fake_resources(**shop.resources))
+        component.build(pipeline), dg.Definitions(resources=fake_resources(**shop.resources))
     )
     # The repository rejects two definitions of one job.
     schedule = definitions.get_repository_def().get_schedule_def("shop_purge_daily")
@@ -62,7 +62,9 @@ def test_a_schedule_starts_no_run_before_a_table_is_materialised(shop: Shop, tmp
         dg.build_schedule_context(instance) as context,
     ):
         assert schedule.evaluate_tick(context).skip_message == "no lake table of pipeline shop is materialised yet"
-        instance.report_runless_asset_event(dg.AssetMaterialization(flow.tables[1].key("lake"), metadata={"rows": 1}))
+        instance.report_runless_asset_event(
+            dg.AssetMaterialization(pipeline.tables[1].key("lake"), metadata={"rows": 1})
+        )
         assert len(schedule.evaluate_tick(context).run_requests or ()) == 1
 
 
@@ -71,21 +73,21 @@ def test_the_job_of_each_service_can_run_on_emr() -> None:
 
 
 def test_copy_on_write_with_soft_deletes_is_only_clustered_and_cleaned(shop: Shop) -> None:
-    assert [job.name for job in maintenance_schedules.jobs(shop.flow)] == ["shop_cluster", "shop_clean"]
-    names = [schedule.name for schedule in maintenance_schedules.schedules(shop.flow)]
+    assert [job.name for job in maintenance_schedules.jobs(shop.pipeline)] == ["shop_cluster", "shop_clean"]
+    names = [schedule.name for schedule in maintenance_schedules.schedules(shop.pipeline)]
     assert names == ["shop_cluster_daily", "shop_clean_daily"]
 
 
 def test_tables_with_hard_deletes_are_purged_daily(shop: Shop, tmp_path: Path) -> None:
     write_shop(tmp_path / "hard", HARD)
-    flow = load("shop", tmp_path / "hard")
+    pipeline = load("shop", tmp_path / "hard")
     specs: list[purge.PurgeSpec] = []
 
     def purged(spec: purge.PurgeSpec) -> purge.PurgeReport:
         specs.append(spec)
         return purge.PurgeReport("20260101", 7, "000000-1-00000000000000000099", 0.5)
 
-    built = component.build(flow)
+    built = component.build(pipeline)
     schedule = scheduled(built)["shop_purge_daily"]
     assert schedule.job_name == "shop_purge"
     assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
@@ -100,7 +102,7 @@ def test_tables_with_hard_deletes_are_purged_daily(shop: Shop, tmp_path: Path) -
 def test_merge_on_read_tables_are_compacted_hourly(shop: Shop, tmp_path: Path) -> None:
     second = "shop_lake\n    - { name: log, database: shop_log, table_type: mor }\n"
     write_shop(tmp_path / "mor", YAML.replace("shop_lake\n", second))
-    flow = load("shop", tmp_path / "mor")
+    pipeline = load("shop", tmp_path / "mor")
     specs: list[compact.CompactSpec] = []
     commit = timeline.Commit("20260101", None, rows_written=3, inserts=0, updates=3, bytes_written=99, files_written=2)
 
@@ -108,7 +110,7 @@ def test_merge_on_read_tables_are_compacted_hourly(shop: Shop, tmp_path: Path) -
         specs.append(spec)
         return compact.CompactReport(commit if spec.table.table == "orders" else None, 0.5)
 
-    built = component.build(flow)
+    built = component.build(pipeline)
     assert scheduled(built)["shop_compact_hourly"].job_name == "shop_compact"
     compaction = materialisation(shop, built, "shop_compact", {compact.run: compacted}, "orders_log_compact")
     assert sorted((spec.table.table, spec.table.target, spec.table.table_type) for spec in specs) == [
@@ -126,7 +128,7 @@ def test_all_tables_are_clustered_daily(shop: Shop) -> None:
         specs.append(spec)
         return cluster.ClusterReport(commit if spec.table.table == "orders" else None, 0.5)
 
-    built = component.build(shop.flow)
+    built = component.build(shop.pipeline)
     assert scheduled(built)["shop_cluster_daily"].job_name == "shop_cluster"
     jobs = {cluster.run: clustered}
     orders = materialisation(shop, built, "shop_cluster", jobs, "orders_lake_cluster")
@@ -137,7 +139,7 @@ def test_all_tables_are_clustered_daily(shop: Shop) -> None:
 
 
 def test_all_tables_are_cleaned_daily(shop: Shop) -> None:
-    built = component.build(shop.flow)
+    built = component.build(shop.pipeline)
     assert scheduled(built)["shop_clean_daily"].job_name == "shop_clean"
     jobs = {clean.run: lambda _: clean.CleanReport(3, 4096, 2, 0.5)}
     cleaning = materialisation(shop, built, "shop_clean", jobs, "orders_lake_clean")

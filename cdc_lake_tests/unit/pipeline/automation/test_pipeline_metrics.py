@@ -12,14 +12,14 @@ from resources.aws.metrics import UNLANDED, WATERMARK_AGE
 
 def metrics_of(shop: Shop) -> Mapping[str, float]:
     """Return the metrics of the shop, whose tables can all be measured."""
-    found = pipeline_metrics.measure(shop.flow, shop.kafka, shop.store)
+    found = pipeline_metrics.measure(shop.pipeline, shop.kafka, shop.store)
     assert found.unknown == {}
     return found.values
 
 
 def land_and_apply_all(shop: Shop) -> Shop:
     """Land and apply everything of both tables, then send a heartbeat."""
-    for table in shop.flow.tables:
+    for table in shop.pipeline.tables:
         shop.land(table)
         shop.apply(table)
     shop.write_heartbeat()
@@ -67,7 +67,7 @@ def test_a_table_without_a_topic_is_reported_and_the_others_are_counted(shop: Sh
     shop.order(1)
     shop.customer("ANNE")
     shop.kafka.delete_topic(shop.customers.topic)
-    found = pipeline_metrics.measure(shop.flow, shop.kafka, shop.store)
+    found = pipeline_metrics.measure(shop.pipeline, shop.kafka, shop.store)
     assert found.values == {UNLANDED: 1.0}, "without the age, whose alarm treats missing data as a breach"
     assert found.unknown.keys() == {"customers"}
     assert "topic shop.sales.customers: it does not exist yet" in found.unknown["customers"]

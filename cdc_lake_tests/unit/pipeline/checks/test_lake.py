@@ -163,7 +163,7 @@ def test_any_number_of_big_files_is_healthy(shop: Shop) -> None:
 
 def totals(shop: Shop) -> dg.AssetCheckResult:
     """Evaluate the dataset's check, with a view over the lake's rows."""
-    [definition] = dataset.build(shop.flow)
+    [definition] = dataset.build(shop.pipeline)
     shop.athena.execute('CREATE OR REPLACE VIEW "shop_lake"."totals" AS SELECT customer_id, total FROM orders_current')
     return evaluate(
         definition,
@@ -177,7 +177,7 @@ def totals(shop: Shop) -> dg.AssetCheckResult:
 
 
 def test_only_a_dataset_with_source_sql_is_compared(shop: Shop) -> None:
-    assert [each.check_key.asset_key.path for each in dataset.build(shop.flow)] == [["shop", "dataset", "totals"]]
+    assert [each.check_key.asset_key.path for each in dataset.build(shop.pipeline)] == [["shop", "dataset", "totals"]]
 
 
 def test_totals_equal_the_source(shop: Shop) -> None:
@@ -223,7 +223,7 @@ def test_totals_that_differ_by_a_commit_during_the_comparison_warn(shop: Shop, m
     def read_then_commit(*args: object) -> object:
         found = read(*args)  # type: ignore[arg-type]
         shop.order(4, total="1.00")
-        for table in shop.flow.tables:
+        for table in shop.pipeline.tables:
             shop.land(table)
             shop.apply(table)
         return found
@@ -234,12 +234,12 @@ def test_totals_that_differ_by_a_commit_during_the_comparison_warn(shop: Shop, m
 
 
 def test_a_source_check_without_rows_passes(shop: Shop) -> None:
-    definition = source.build(shop.flow)[0]
+    definition = source.build(shop.pipeline)[0]
     assert evaluate(definition, postgres=filled(shop).postgres).passed
 
 
 def test_a_source_check_with_rows_fails_and_shows_the_first_ten(shop: Shop) -> None:
-    definition = source.build(shop.flow)[0]
+    definition = source.build(shop.pipeline)[0]
     for number in range(12):
         shop.order(number, customer_id="NOBODY")
     found = evaluate(definition, postgres=shop.postgres)
@@ -249,7 +249,7 @@ def test_a_source_check_with_rows_fails_and_shows_the_first_ten(shop: Shop) -> N
 
 
 def test_a_table_that_accepts_truncate_fails_until_it_is_guarded(shop: Shop) -> None:
-    orders, _ = source.build(shop.flow)[1:]
+    orders, _ = source.build(shop.pipeline)[1:]
     found = evaluate(orders, postgres=shop.postgres)
     assert not found.passed
     assert found.metadata["unguarded"].value == ["sales.orders"]

@@ -26,28 +26,28 @@ def test_a_running_connector_passes(shop: Shop) -> None:
 
 @pytest.mark.parametrize("state", ["PAUSED", "STOPPED", "UNASSIGNED"])
 def test_a_connector_in_another_state_fails(shop: Shop, state: str) -> None:
-    shop.connect.run(shop.flow.connector, state)
+    shop.connect.run(shop.pipeline.connector, state)
     found = check(shop, "connector_running", connect=shop.connect)
     assert not found.passed
     assert found.metadata["state"].value == state
 
 
 def test_an_unknown_number_of_tasks_is_shown_as_not_reported(shop: Shop) -> None:
-    shop.connect.run_uncounted(shop.flow.connector)
+    shop.connect.run_uncounted(shop.pipeline.connector)
     found = check(shop, "connector_running", connect=shop.connect)
     assert found.passed
     assert str(found.metadata["tasks"].value).startswith("not reported")
 
 
 def test_a_failed_connector_shows_its_causes(shop: Shop) -> None:
-    shop.connect.fail(shop.flow.connector, "the slot is gone")
+    shop.connect.fail(shop.pipeline.connector, "the slot is gone")
     found = check(shop, "connector_running", connect=shop.connect)
     assert not found.passed
     assert found.metadata["causes"].value == ["the slot is gone"]
 
 
 def test_a_missing_connector_fails(shop: Shop) -> None:
-    shop.connect.delete(shop.flow.connector)
+    shop.connect.delete(shop.pipeline.connector)
     assert not check(shop, "connector_running", connect=shop.connect).passed
 
 
@@ -66,17 +66,17 @@ def test_a_healthy_slot_passes(shop: Shop) -> None:
     ids=["inactive", "over the bound", "invalidated", "without WAL"],
 )
 def test_an_unhealthy_slot_fails(shop: Shop, fault: dict[str, Any]) -> None:
-    shop.postgres.put_slot(shop.flow.slot, **fault)
+    shop.postgres.put_slot(shop.pipeline.slot, **fault)
     assert not check(shop, "slot_healthy", postgres=shop.postgres).passed
 
 
 def test_a_slot_just_under_the_wal_bound_passes(shop: Shop) -> None:
-    shop.postgres.put_slot(shop.flow.slot, retained_bytes=MB - 1)
+    shop.postgres.put_slot(shop.pipeline.slot, retained_bytes=MB - 1)
     assert check(shop, "slot_healthy", postgres=shop.postgres).passed
 
 
 def test_a_missing_slot_fails(shop: Shop) -> None:
-    shop.postgres.drop_slot(shop.flow.slot)
+    shop.postgres.drop_slot(shop.pipeline.slot)
     found = check(shop, "slot_healthy", postgres=shop.postgres)
     assert not found.passed
     assert found.metadata["slot"].value == "there is no slot cdc_lake_shop"

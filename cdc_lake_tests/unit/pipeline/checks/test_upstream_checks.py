@@ -30,7 +30,7 @@ class Runs:
     """Runs the shop's jobs on one instance."""
 
     def __init__(self, shop: Shop, instance: dg.DagsterInstance) -> None:
-        built = component.build(shop.flow)
+        built = component.build(shop.pipeline)
         self._definitions = dg.Definitions(
             assets=built.assets,
             asset_checks=built.asset_checks,
@@ -63,7 +63,7 @@ def runs(shop: Shop, instance: dg.DagsterInstance) -> Runs:
     shop.customer("ANNE")
     shop.order(1)
     shop.order(2)
-    for table in shop.flow.tables:
+    for table in shop.pipeline.tables:
         shop.land(table)
     shop_runs = Runs(shop, instance)
     shop_runs.apply()
@@ -125,9 +125,9 @@ def test_a_completed_resnapshot_clears_earlier_results(shop: Shop, runs: Runs, i
     report(instance, shop.orders.key("lake"), "equals_source", passed=False, severity=ERROR)
     assert "equals_source" in runs.refresh()
     now = datetime.now(UTC)
-    epochs = Epochs(shop.bucket, shop.flow.name)
+    epochs = Epochs(shop.bucket, shop.pipeline.name)
     epoch = Epoch(
-        number=0, pipeline=shop.flow.name, reason="", began_at=now, system_identifier="", timeline=1, slot="", lsn=1
+        number=0, pipeline=shop.pipeline.name, reason="", began_at=now, system_identifier="", timeline=1, slot="", lsn=1
     )
     epochs.begin(epoch)
     assert "equals_source" in runs.refresh(), "its snapshot is not in the lake yet"
@@ -145,7 +145,7 @@ def test_the_message_contains_the_description_of_the_check(
 
 
 def test_checks_of_a_dataset_block_only_its_dashboards(shop: Shop) -> None:
-    checks = tiers.correctness(pipeline_checks.build(shop.flow))
-    totals = dg.AssetCheckKey(shop.flow.key("dataset", "totals"), "totals_equal_source")
+    checks = tiers.correctness(pipeline_checks.build(shop.pipeline))
+    totals = dg.AssetCheckKey(shop.pipeline.key("dataset", "totals"), "totals_equal_source")
     assert totals in upstream_of("dashboard", checks)
     assert totals not in upstream_of("dataset", checks)

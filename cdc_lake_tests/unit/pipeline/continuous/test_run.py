@@ -37,7 +37,7 @@ def running(shop: Shop, seconds: float = 600.0) -> Iterator[tuple[Queue[Event], 
     reports: Queue[Event] = Queue()
     stop = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(run.run, shop.flow, systems(shop), reports.put, stop, seconds)
+        running = pool.submit(run.run, shop.pipeline, systems(shop), reports.put, stop, seconds)
         try:
             until(lambda: bool(list(shop.bucket.scan("leases/shop/_continuous/"))), running)
             yield reports, stop
@@ -152,11 +152,11 @@ def test_a_table_that_fails_does_not_stop_the_others(shop: Shop) -> None:
 def test_a_pipeline_runs_continuously_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "held", partial(lease.held, wait_seconds=0.1))
     with running(shop), pytest.raises(LeaseHeldError, match="the test holds leases/shop/_continuous"):
-        run.run(shop.flow, systems(shop, "another"), lambda _: None, threading.Event())
+        run.run(shop.pipeline, systems(shop, "another"), lambda _: None, threading.Event())
 
 
 def test_a_run_ends_with_spark(shop: Shop) -> None:
     """Another process starts another JVM; this one would fail for ever."""
     shop.spark.dead = True
     with pytest.raises(ResourceError, match="JVM has ended"):
-        run.run(shop.flow, systems(shop), lambda _: None, threading.Event())
+        run.run(shop.pipeline, systems(shop), lambda _: None, threading.Event())

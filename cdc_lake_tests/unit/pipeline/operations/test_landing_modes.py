@@ -14,11 +14,11 @@ from cdc_lake.contract.source.topic_records import fingerprint_number
 from cdc_lake.jobs.adoption.adopt import AdoptReport
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.checks import raw as raw_checks
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations import land_and_apply, landing_modes
 from cdc_lake.pipeline.operations.land_and_apply import LandResult
 from cdc_lake.pipeline.operations.landing_modes import KafkaTopic
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.spec.landing import LandingSpec
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
@@ -31,7 +31,7 @@ from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon, orders
 def adopting_shop(shop: Shop) -> Shop:
     """The shop with a sink connector (confluent layout)."""
     sink = LandingSpec.model_validate({"sink": {"layout": "confluent"}, "flush_records": 5})
-    shop.flow = Flow(shop.flow.spec.model_copy(update={"landing": sink}), shop.flow.folder)
+    shop.pipeline = Pipeline(shop.pipeline.spec.model_copy(update={"landing": sink}), shop.pipeline.folder)
     return shop
 
 

@@ -23,8 +23,8 @@ from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import raw
 from cdc_lake.pipeline.assets.catalog_tables import register
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.operations.reset import reset
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake.pipeline.spec.landing import LandingSpec
 from cdc_lake_tests.fakes.dagster import fake_resources
@@ -74,7 +74,7 @@ def full(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
         shop.order(number)
     shop.customer("ANNE")
     shop.write_heartbeat()
-    for table in shop.flow.tables:
+    for table in shop.pipeline.tables:
         shop.land(table)
         shop.apply(table)
         columns = [(name, "string") for name in ("order_id", "country", "__deleted")]
@@ -97,10 +97,10 @@ def full(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
     return shop
 
 
-def begin_reset(shop: Shop, flow: Flow | None = None, lease_wait_seconds: float = 0.0) -> Iterator[str]:
+def begin_reset(shop: Shop, pipeline: Pipeline | None = None, lease_wait_seconds: float = 0.0) -> Iterator[str]:
     """Begin a reset of the shop; it advances as the caller iterates over its lines."""
     return reset(
-        flow or shop.flow,
+        pipeline or shop.pipeline,
         shop.source,
         shop.kafka,
         shop.connect,
@@ -112,9 +112,9 @@ def begin_reset(shop: Shop, flow: Flow | None = None, lease_wait_seconds: float 
     )
 
 
-def run(shop: Shop, flow: Flow | None = None, lease_wait_seconds: float = 0.0) -> list[str]:
+def run(shop: Shop, pipeline: Pipeline | None = None, lease_wait_seconds: float = 0.0) -> list[str]:
     """Reset the shop; return its lines, which name what was removed."""
-    return list(begin_reset(shop, flow, lease_wait_seconds))
+    return list(begin_reset(shop, pipeline, lease_wait_seconds))
 
 
 def remaining_state(shop: Shop) -> dict[str, object]:
@@ -122,8 +122,8 @@ def remaining_state(shop: Shop) -> dict[str, object]:
     own = ("raw/shop/", "lake/shop/", "dlq/shop/", "dlq-closed/shop/")
     tables = ("totals", "countries", "orders", "orders_current", "customers", "customers_current")
     return {
-        "connector": shop.connect.status(shop.flow.connector),
-        "slot": shop.postgres.slot(shop.flow.slot),
+        "connector": shop.connect.status(shop.pipeline.connector),
+        "slot": shop.postgres.slot(shop.pipeline.slot),
         "topics": [topic for topic in shop.kafka.topics() if "shop" in topic],
         "catalog": [name for name in tables if shop.glue.get_table("shop_lake", name)],
         "objects": [key for key in shop.bucket.objects if key.startswith(own)],
@@ -144,12 +144,12 @@ NOTHING: dict[str, object] = {
 def test_sink_objects_of_the_topic_are_removed_below_any_prefix(shop: Shop) -> None:
     topic = shop.orders.topic
     sink = LandingSpec.model_validate({"sink": {"layout": "confluent", "prefix": "raw/vendor"}})
-    flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"landing": sink}))
+    pipeline = replace(shop.pipeline, spec=shop.pipeline.spec.model_copy(update={"landing": sink}))
     own = [f"raw/vendor/{topic}/partition={n}/{topic}+{n}+0000000000.json" for n in (0, 1)]
     others = ["raw/vendor/shop.sales.others/partition=0/shop.sales.others+0+0000000000.json", f"raw/vendor/{topic}/x"]
     for key in (*own, *others):
         shop.bucket.write(key, b"")
-    lines = run(shop, flow)
+    lines = run(shop, pipeline)
     assert f"2 objects that the sink connector wrote from topic {topic}" in lines
     assert sorted(key for key in shop.bucket.objects if key.startswith("raw/vendor")) == sorted(others)
 
@@ -164,12 +164,12 @@ def test_everything_is_removed_in_order(full: Shop) -> None:
 
 
 def test_offsets_without_a_connector_are_removed(full: Shop) -> None:
-    full.connect.put(full.flow.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
-    stream_continuity.begin(full.flow, full.source, full.connect, full.bucket)
-    full.connect.store(full.flow.connector, {"lsn": 995})
-    full.connect.delete(full.flow.connector, offsets=False)
+    full.connect.put(full.pipeline.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
+    stream_continuity.begin(full.pipeline, full.source, full.connect, full.bucket)
+    full.connect.store(full.pipeline.connector, {"lsn": 995})
+    full.connect.delete(full.pipeline.connector, offsets=False)
     assert run(full)[0] == "connector cdc-lake-shop with its offsets"
-    assert full.connect.offsets(full.flow.connector) == ()
+    assert full.connect.offsets(full.pipeline.connector) == ()
     assert remaining_state(full) == NOTHING
 
 
@@ -239,7 +239,7 @@ def test_a_reset_waits_for_the_lease_of_a_writer(full: Shop, monkeypatch: pytest
 def test_no_writer_gets_a_lease_during_a_reset(full: Shop) -> None:
     steps = begin_reset(full)
     next(steps)
-    for table in full.flow.tables:
+    for table in full.pipeline.tables:
         for key in (object_names.lease_key("shop", table.name), object_names.landing_lease_key("shop", table.topic)):
             with (
                 pytest.raises(LeaseHeldError, match="reset "),

@@ -87,8 +87,8 @@ class Engines:
 def fake_engines(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Engines:
     """The shop in epoch 0, with rows in the lake and a lost slot."""
     shop.postgres.ensure_publication("shop_publication", TABLES)
-    shop.connect.put(shop.flow.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
-    stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket)
+    shop.connect.put(shop.pipeline.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
+    stream_continuity.begin(shop.pipeline, shop.source, shop.connect, shop.bucket)
     shop.order(1)
     shop.carry()
     shop.order(2)
@@ -98,7 +98,7 @@ def fake_engines(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Engines:
     put = shop.connect.put
 
     def put_and_snapshot(_self: object, name: str, config: dict[str, str]) -> str:
-        missing = shop.postgres.slot(shop.flow.slot) is None
+        missing = shop.postgres.slot(shop.pipeline.slot) is None
         outcome = put(name, config)
         if missing:
             shop.connect.store(name, {"lsn": 995})
@@ -113,20 +113,20 @@ def fake_engines(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Engines:
 
 def lose_slot(shop: Shop) -> None:
     """Drop the slot, which ends the stream."""
-    shop.postgres.drop_slot(shop.flow.slot)
+    shop.postgres.drop_slot(shop.pipeline.slot)
     shop.streaming = False
 
 
 def run(engines: Engines) -> list[str]:
     """Take a new snapshot; return its lines."""
-    return list(resnapshot(engines.shop.flow, engines.systems(), "the slot was lost"))
+    return list(resnapshot(engines.shop.pipeline, engines.systems(), "the slot was lost"))
 
 
 def manifest_epochs(shop: Shop) -> dict[str, list[int]]:
     """Return the epochs of each table's manifests."""
     return {
         table.name: [manifest.epoch for manifest in table_progress.manifests(shop.bucket, table)]
-        for table in shop.flow.tables
+        for table in shop.pipeline.tables
     }
 
 
@@ -144,7 +144,7 @@ def check_done(engines: Engines) -> None:
     assert manifest_epochs(shop)["orders"] == [0, 0, 1, 1]
     commit = timeline.last_commit(shop.bucket, shop.orders.lake_prefix)
     assert upsert.new_manifests(shop.bucket, shop.orders.upsert_spec(S3Location("shop"), "t"), commit) == []
-    assert stream_continuity.find_faults(shop.flow, shop.source, shop.kafka, shop.connect, shop.bucket) == ()
+    assert stream_continuity.find_faults(shop.pipeline, shop.source, shop.kafka, shop.connect, shop.bucket) == ()
 
 
 def test_all_steps_run_in_order(fake_engines: Engines) -> None:
@@ -351,7 +351,7 @@ def test_a_publication_without_deletes_is_rejected_before_the_connector_starts(f
     shop.postgres.republish("shop_publication", "version", unpublished="delete")
     with pytest.raises(SourceBrokenError, match="does not publish every delete"):
         run(fake_engines)
-    assert shop.postgres.slot(shop.flow.slot) is None
+    assert shop.postgres.slot(shop.pipeline.slot) is None
     shop.postgres.republish("shop_publication", "version")
     run(fake_engines)
     assert manifest_epochs(shop)["orders"][-1] == 2
@@ -364,7 +364,7 @@ def test_an_interrupted_first_snapshot_is_completed(fake_engines: Engines) -> No
         shop.bucket.delete([object_names.epoch_key("shop", 0, part)])
     shop.bucket.delete([object_names.continuity_key("shop")])
     shop.kafka.make(HEARTBEATS)
-    shop.postgres.put_slot(shop.flow.slot)
+    shop.postgres.put_slot(shop.pipeline.slot)
     shop.streaming = True
     shop.write_heartbeat(snapshot="first")
     shop.postgres.advance_wal()

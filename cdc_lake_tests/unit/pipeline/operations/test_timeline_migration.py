@@ -40,7 +40,7 @@ def make_orders_table(shop: Shop, zone: str, instant: str) -> str:
 
 
 def migrate(shop: Shop, clock: Clock) -> list[str]:
-    return list(to_utc(shop.flow, shop.bucket, "a test", clock.now, clock.sleep))
+    return list(to_utc(shop.pipeline, shop.bucket, "a test", clock.now, clock.sleep))
 
 
 def test_a_table_behind_utc_is_migrated_at_once(shop: Shop) -> None:
@@ -65,7 +65,7 @@ def test_a_table_ahead_of_utc_waits_until_its_newest_instant_is_in_the_past(shop
 
 def test_a_commit_during_the_wait_extends_the_wait(shop: Shop) -> None:
     prefix, clock = make_orders_table(shop, "LOCAL", "20261101130000000"), Clock()
-    lines = to_utc(shop.flow, shop.bucket, "a test", clock.now, clock.sleep)
+    lines = to_utc(shop.pipeline, shop.bucket, "a test", clock.now, clock.sleep)
     assert "13:00:00" in next(lines)
     shop.bucket.write(f"{prefix}.hoodie/20261101140000000.commit", b"{}")  # by an older release
     assert "14:00:00" in next(lines)

@@ -70,7 +70,7 @@ class Oracle:
     @contextmanager
     def point(self, postgres: Postgres, slot: str) -> Iterator[HeldPoint]:
         """Yield a point, as consistent_point() does."""
-        assert slot == self.shop.flow.slot
+        assert slot == self.shop.pipeline.slot
         self.points.append(HeldPoint(postgres.current_lsn()))
         yield self.points[-1]
 
@@ -130,10 +130,10 @@ def test_verify_tables_waits_until_the_lake_has_passed_the_point(oracle: Oracle)
     before = lake_state(shop.bucket, shop.orders)
     shop.order(4)
     with pytest.raises(TablesNotComparedError, match="cdc-lake verify shop --apply"):
-        list(verify_tables(shop.flow, [shop.orders], oracle.systems, seconds=0.6))
+        list(verify_tables(shop.pipeline, [shop.orders], oracle.systems, seconds=0.6))
     assert not oracle.specs
     lines: list[str] = []
-    found = list(verify_tables(shop.flow, [shop.orders], oracle.systems, seconds=5, apply=True, show=lines.append))
+    found = list(verify_tables(shop.pipeline, [shop.orders], oracle.systems, seconds=5, apply=True, show=lines.append))
     assert found == [(shop.orders, EQUAL)]
     (spec,) = oracle.specs
     assert spec.base == before
@@ -145,7 +145,7 @@ def test_verify_tables_waits_until_the_lake_has_passed_the_point(oracle: Oracle)
 def test_a_table_whose_topic_is_lost_does_not_prevent_the_comparison_of_the_others(oracle: Oracle) -> None:
     shop = oracle.shop
     shop.kafka.delete_topic(shop.customers.topic)
-    found = verify_tables(shop.flow, [shop.customers, shop.orders], oracle.systems, seconds=5, apply=True)
+    found = verify_tables(shop.pipeline, [shop.customers, shop.orders], oracle.systems, seconds=5, apply=True)
     assert next(found) == (shop.orders, EQUAL)
     with pytest.raises(TablesNotComparedError, match="Cannot compare 1 lake table of pipeline shop") as failed:
         next(found)
@@ -198,7 +198,9 @@ def test_a_key_that_stays_pending_is_reported_until_a_run_compares_it(oracle: Or
     assert (found.clean, found.passed, found.never_compared) == (True, False, [hot])
     # `cdc-lake verify` waits for the lake, so that no key is pending.
     oracle.report = EQUAL
-    assert list(verify_tables(oracle.shop.flow, [orders], oracle.systems, seconds=5, apply=True)) == [(orders, EQUAL)]
+    assert list(verify_tables(oracle.shop.pipeline, [orders], oracle.systems, seconds=5, apply=True)) == [
+        (orders, EQUAL)
+    ]
     oracle.report = replace(EQUAL, pending=1, pending_keys={"aa": hot})
     assert verify_applied(orders, oracle.systems, seconds=1).passed
 

@@ -14,7 +14,7 @@ from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.parquet_target import raw_table
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake_tests.fakes.aws.glue import FakeGlue
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.helpers.memory_store import MemoryStore
@@ -23,12 +23,12 @@ from cdc_lake_tests.unit.pipeline.parquet_shop import parquet_shop
 from cdc_lake_tests.unit.pipeline.parquet_target.recording_athena import RecordingAthena
 
 
-def orders(folder: Path, landing: str) -> TableFlow:
+def orders(folder: Path, landing: str) -> PipelineTable:
     """Return the orders of a shop with a Parquet target, with this landing."""
     return parquet_shop(folder, landing).tables[0]
 
 
-def landed(table: TableFlow, extension: str, *folders: str) -> Manifest:
+def landed(table: PipelineTable, extension: str, *folders: str) -> Manifest:
     """Return a manifest of one object in each folder; "" for an object without one."""
     items = []
     for place, folder in enumerate(folders):
@@ -50,7 +50,7 @@ def landed(table: TableFlow, extension: str, *folders: str) -> Manifest:
     return manifest(1, {0: (0, len(folders))}, objects=tuple(items))
 
 
-def registered(table: TableFlow, shop: Shop, made: Manifest) -> FakeGlue:
+def registered(table: PipelineTable, shop: Shop, made: Manifest) -> FakeGlue:
     """Register a manifest, and return the catalog."""
     glue = FakeGlue()
     versions = captured_schema.require_versions(shop.bucket, "shop", "sales.orders")

@@ -17,7 +17,7 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.parquet_target import registering
 from cdc_lake.pipeline.parquet_target.boundary import boundary
 from cdc_lake.pipeline.parquet_target.registering import RegisterResult
-from cdc_lake.pipeline.table_flow import TableFlow
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.helpers.memory_store import MemoryStore
 from cdc_lake_tests.unit.pipeline.parquet_shop import parquet_shop
@@ -30,7 +30,7 @@ class Target:
 
     def __init__(self, shop: Shop, folder: Path) -> None:
         self.shop = shop
-        self.table: TableFlow = parquet_shop(folder, "format: json").tables[0]
+        self.table: PipelineTable = parquet_shop(folder, "format: json").tables[0]
         self.athena = RecordingAthena(shop.glue)
 
     def register(self) -> RegisterResult:

@@ -82,12 +82,12 @@ def aws() -> Iterator[Served]:
 @pytest.fixture
 def materialise(shop: Shop, aws: Served) -> Materialise:
     """Materialises the dashboard and returns its metadata."""
-    (shop.flow.folder / "data_set.json").write_text(json.dumps(DATA_SET))
-    (shop.flow.folder / "definition.json").write_text(json.dumps(DEFINITION))
+    (shop.pipeline.folder / "data_set.json").write_text(json.dumps(DATA_SET))
+    (shop.pipeline.folder / "definition.json").write_text(json.dumps(DEFINITION))
     files = {"data_set": "data_set.json", "definition": "definition.json"}
     quicksight = {"sql": "SELECT name, revenue FROM sales", **files}
-    (shop.flow.folder / "sales.yaml").write_text(yaml.safe_dump({**SALES, "quicksight": quicksight}))
-    asset = dashboard.build(shop.flow, "sales.yaml")
+    (shop.pipeline.folder / "sales.yaml").write_text(yaml.safe_dump({**SALES, "quicksight": quicksight}))
+    asset = dashboard.build(shop.pipeline, "sales.yaml")
     athena = CountingAthena().reading_rows_of(aws)
 
     def run_once(pause: float = 0.0, **changes: object) -> dict[str, Any]:
@@ -149,15 +149,15 @@ def test_new_rows_are_not_ingested_before_the_refresh_pause_ends(materialise: Ma
 def test_waiting_rows_launch_a_refresh_after_the_pause(
     shop: Shop, materialise: Materialise, aws: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"], "datasets": []})
-    flow = replace(shop.flow, spec=spec)
-    jobs, key = Jobs(flow, []), flow.key("dashboard", "sales")
+    spec = shop.pipeline.spec.model_copy(update={"dashboards": ["sales.yaml"], "datasets": []})
+    pipeline = replace(shop.pipeline, spec=spec)
+    jobs, key = Jobs(pipeline, []), pipeline.key("dashboard", "sales")
     shop.order(1)
     shop.land(shop.orders)
     shop.apply(shop.orders)
     clock = Clock()
     monkeypatch.setattr(dataset_refresh, "time", clock)
-    commits = dg.MetadataValue.json(table_progress.lake_commits(shop.bucket, flow))
+    commits = dg.MetadataValue.json(table_progress.lake_commits(shop.bucket, pipeline))
 
     def evaluate_refresh() -> dg.SensorResult | dg.SkipReason:
         resources = fake_resources(store=shop.store)
@@ -168,7 +168,7 @@ def test_waiting_rows_launch_a_refresh_after_the_pause(
             instance.report_runless_asset_event(
                 dg.AssetMaterialization(key, metadata={dataset_refresh.COMMITS: commits})
             )
-            found = dataset_refresh.build(flow, jobs, [], [], 5)(context)
+            found = dataset_refresh.build(pipeline, jobs, [], [], 5)(context)
         assert isinstance(found, dg.SensorResult | dg.SkipReason)
         return found
 
@@ -206,9 +206,9 @@ def test_a_reset_deletes_all_objects(shop: Shop, materialise: Materialise, aws: 
     )
     quicksight_resource._session = SESSION
     dashboards = QuickSightDashboards(quicksight=quicksight_resource)
-    flow = replace(shop.flow, spec=shop.flow.spec.model_copy(update={"dashboards": ["sales.yaml"]}))
+    pipeline = replace(shop.pipeline, spec=shop.pipeline.spec.model_copy(update={"dashboards": ["sales.yaml"]}))
     systems = (shop.source, shop.kafka, shop.connect, shop.glue, shop.bucket, shop.deployment, dashboards)
-    removed = [line.partition(" arn:")[0] for line in reset(flow, *systems) if "quicksight" in line]
+    removed = [line.partition(" arn:")[0] for line in reset(pipeline, *systems) if "quicksight" in line]
     assert removed == ["dashboard", "analysis", "data set", "data source"]
     assert list(dashboards.delete("shop", ["sales"])) == []
     assert materialise()["changes"].startswith("data source created, data set created")

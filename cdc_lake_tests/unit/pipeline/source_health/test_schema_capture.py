@@ -12,11 +12,11 @@ from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.pipeline.checks import replica_identity
 from cdc_lake.pipeline.operations import land_and_apply
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import schema_capture
 from cdc_lake.pipeline.source_health.omitted_columns import NULL_REPLACED
 from cdc_lake.pipeline.source_health.schema_capture import Capture
 from cdc_lake.pipeline.spec.landing import LandingFields
-from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.postgres.table_columns import ColumnInfo, Storage
 
@@ -179,7 +179,7 @@ def test_a_published_generated_column_is_captured(shop: Shop) -> None:
     assert (found.schema.columns[-1].name, [each.name for each in found.schema.omitted]) == ("more", ["v"])
 
 
-def excluding(shop: Shop, *names: str) -> TableFlow:
+def excluding(shop: Shop, *names: str) -> PipelineTable:
     """Return the orders with exclude_columns."""
     return replace(shop.orders, spec=shop.orders.spec.model_copy(update={"exclude_columns": list(names)}))
 
@@ -220,9 +220,9 @@ def test_a_partition_column_that_cannot_be_captured_is_rejected(shop: Shop) -> N
 def test_a_nullable_column_with_a_default_is_omitted_for_apicurio(
     shop: Shop, registry: str, omitted: list[tuple[str, str]]
 ) -> None:
-    flow = shop.flow
-    stream = flow.spec.stream.model_copy(update={"format": "avro", "registry": registry})
-    avro = replace(flow, spec=flow.spec.model_copy(update={"stream": stream}))
+    pipeline = shop.pipeline
+    stream = pipeline.spec.stream.model_copy(update={"format": "avro", "registry": registry})
+    avro = replace(pipeline, spec=pipeline.spec.model_copy(update={"stream": stream}))
     shop.postgres.change_catalog(*ORDERS, columns=columns(shop, replace(MORE, default="3")))
     found = schema_capture.capture(replace(shop.orders, pipeline=avro), shop.source, shop.bucket).schema
     assert [(each.name, each.reason) for each in found.omitted] == omitted

@@ -23,12 +23,12 @@ TABLES = [("sales", "orders"), ("sales", "customers"), ("sales", "cdc_heartbeat"
 def begun(shop: Shop) -> Shop:
     """The shop in its first epoch, with a snapshot and a stream that was examined."""
     shop.postgres.ensure_publication(PUBLICATION, TABLES)
-    shop.connect.delete(shop.flow.connector)
-    shop.postgres.drop_slot(shop.flow.slot)
-    stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket)
-    shop.connect.put(shop.flow.connector, {"connector.class": "Debezium"})
-    shop.postgres.put_slot(shop.flow.slot)
-    shop.connect.store(shop.flow.connector, {"lsn": 995, "lsn_proc": None, "ts_usec": 1})
+    shop.connect.delete(shop.pipeline.connector)
+    shop.postgres.drop_slot(shop.pipeline.slot)
+    stream_continuity.begin(shop.pipeline, shop.source, shop.connect, shop.bucket)
+    shop.connect.put(shop.pipeline.connector, {"connector.class": "Debezium"})
+    shop.postgres.put_slot(shop.pipeline.slot)
+    shop.connect.store(shop.pipeline.connector, {"lsn": 995, "lsn_proc": None, "ts_usec": 1})
     shop.write_heartbeat(snapshot="first")
     write_heartbeat(shop)
     assert find_faults(shop) == ()
@@ -43,7 +43,7 @@ def write_heartbeat(shop: Shop) -> None:
 
 def find_faults(shop: Shop) -> tuple[str, ...]:
     """Return the faults of the shop's stream."""
-    return stream_continuity.find_faults(shop.flow, shop.source, shop.kafka, shop.connect, shop.bucket)
+    return stream_continuity.find_faults(shop.pipeline, shop.source, shop.kafka, shop.connect, shop.bucket)
 
 
 def lose_a_heartbeat(shop: Shop) -> None:
@@ -55,7 +55,7 @@ def lose_a_heartbeat(shop: Shop) -> None:
 
 def slot_ahead(shop: Shop, halt: Callable[[], object]) -> None:
     halt()
-    shop.postgres.put_slot(shop.flow.slot, confirmed_flush_lsn=996)
+    shop.postgres.put_slot(shop.pipeline.slot, confirmed_flush_lsn=996)
 
 
 def restart_the_counter(shop: Shop) -> None:
@@ -69,30 +69,30 @@ def recreate_heartbeat_topic(shop: Shop) -> None:
 
 FAULTS: dict[str, tuple[Callable[[Shop], object], str]] = {
     "slot_dropped": (
-        lambda shop: shop.postgres.drop_slot(shop.flow.slot),
+        lambda shop: shop.postgres.drop_slot(shop.pipeline.slot),
         "replication slot cdc_lake_shop does not exist any more",
     ),
     "slot_recreated_while_the_connector_is_stopped": (
-        lambda shop: slot_ahead(shop, lambda: shop.connect.ensure_stopped(shop.flow.connector, {})),
+        lambda shop: slot_ahead(shop, lambda: shop.connect.ensure_stopped(shop.pipeline.connector, {})),
         "begins at 0/3E4, after the offset 0/3E3 of connector cdc-lake-shop",
     ),
     "slot_recreated_and_the_task_has_failed": (
-        lambda shop: slot_ahead(shop, lambda: shop.connect.fail(shop.flow.connector, "the slot is ahead")),
+        lambda shop: slot_ahead(shop, lambda: shop.connect.fail(shop.pipeline.connector, "the slot is ahead")),
         "begins at 0/3E4, after the offset 0/3E3 of connector cdc-lake-shop",
     ),
     "slot_recreated_and_the_connector_has_failed": (
         lambda shop: slot_ahead(
-            shop, lambda: shop.connect.fail(shop.flow.connector, "the slot is ahead", connector_too=True)
+            shop, lambda: shop.connect.fail(shop.pipeline.connector, "the slot is ahead", connector_too=True)
         ),
         "begins at 0/3E4, after the offset 0/3E3 of connector cdc-lake-shop",
     ),
     "slot_invalidated": (
         lambda shop: shop.postgres.put_slot(
-            shop.flow.slot, invalidation_reason="wal_removed", confirmed_flush_lsn=None, restart_lsn=None
+            shop.pipeline.slot, invalidation_reason="wal_removed", confirmed_flush_lsn=None, restart_lsn=None
         ),
         r"was invalidated by the server \(wal_removed\)",
     ),
-    "offset_lost": (lambda shop: shop.connect.store(shop.flow.connector, None), "has no offset of connector"),
+    "offset_lost": (lambda shop: shop.connect.store(shop.pipeline.connector, None), "has no offset of connector"),
     "publication_dropped": (
         lambda shop: shop.postgres.drop_publication(PUBLICATION),
         "publication shop_publication of database shopdb was dropped",
@@ -117,7 +117,7 @@ FAULTS: dict[str, tuple[Callable[[Shop], object], str]] = {
     ),
     "another_timeline": (lambda shop: shop.postgres.becomes(timeline=2), r"\(timeline 2, before 1\)"),
     "restored_from_a_backup": (
-        lambda shop: shop.connect.store(shop.flow.connector, {"lsn": 10**9}),
+        lambda shop: shop.connect.store(shop.pipeline.connector, {"lsn": 10**9}),
         "was restored to an older state: its WAL ends at 0/3F2, but changes up to 0/3B9ACA00 were streamed",
     ),
     "heartbeat_missing": (lose_a_heartbeat, r"1 heartbeats are missing between 0/3F2 and 0/406 \(after number 2\)"),
@@ -133,25 +133,25 @@ def test_a_fault_is_reported_even_after_it_disappeared(begun: Shop, fault: str) 
     cause, message = FAULTS[fault]
     cause(begun)
     with pytest.raises(SourceBrokenError, match=f"{message}.*cdc-lake resnapshot shop"):
-        stream_continuity.require_no_faults(begun.flow, begun.source, begun.kafka, begun.connect, begun.bucket)
+        stream_continuity.require_no_faults(begun.pipeline, begun.source, begun.kafka, begun.connect, begun.bucket)
     for name in ("becomes", "put_slot"):  # the source looks healthy again
         assert hasattr(begun.postgres, name)
     begun.postgres.becomes(system_identifier="7000000000000000001", timeline=1)
-    begun.postgres.put_slot(begun.flow.slot)
-    begun.connect.store(begun.flow.connector, {"lsn": 995})
+    begun.postgres.put_slot(begun.pipeline.slot)
+    begun.connect.store(begun.pipeline.connector, {"lsn": 995})
     assert find_faults(begun)
     with pytest.raises(SourceBrokenError, match=message):
-        stream_continuity.require_no_gap(begun.flow, begun.kafka, begun.bucket)
+        stream_continuity.require_no_gap(begun.pipeline, begun.kafka, begun.bucket)
 
 
 def test_healthy_and_stopped_streams_have_no_fault(begun: Shop) -> None:
     for _ in range(3):
         write_heartbeat(begun)
         assert find_faults(begun) == ()
-    begun.postgres.put_slot(begun.flow.slot, active=False)
-    begun.connect.run(begun.flow.connector, "STOPPED")
+    begun.postgres.put_slot(begun.pipeline.slot, active=False)
+    begun.connect.run(begun.pipeline.connector, "STOPPED")
     assert find_faults(begun) == ()
-    begun.connect.delete(begun.flow.connector, offsets=False)
+    begun.connect.delete(begun.pipeline.connector, offsets=False)
     assert find_faults(begun) == ()
     begun.postgres.republish(PUBLICATION, "x", tables=[*TABLES, ("sales", "more")])
     assert find_faults(begun) == ()
@@ -160,27 +160,27 @@ def test_healthy_and_stopped_streams_have_no_fault(begun: Shop) -> None:
 def test_a_running_connector_confirms_to_the_slot_before_connect_stores_its_offset(begun: Shop) -> None:
     """Without exactly-once, the slot is repeatedly ahead of the stored offset by up to one flush interval."""
     for stored in (995, 995, 1005):
-        begun.connect.store(begun.flow.connector, {"lsn": stored})
-        begun.postgres.put_slot(begun.flow.slot, confirmed_flush_lsn=stored + 5)
+        begun.connect.store(begun.pipeline.connector, {"lsn": stored})
+        begun.postgres.put_slot(begun.pipeline.slot, confirmed_flush_lsn=stored + 5)
         assert find_faults(begun) == ()
 
 
 def test_a_missing_offset_is_a_fault_only_after_the_first_flush(shop: Shop) -> None:
     """Without exactly-once, Connect stores no offset before its first flush."""
     shop.postgres.ensure_publication(PUBLICATION, TABLES)
-    shop.connect.delete(shop.flow.connector)
-    shop.postgres.drop_slot(shop.flow.slot)
-    stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket)
-    shop.connect.put(shop.flow.connector, {"connector.class": "Debezium"})
-    shop.connect.store(shop.flow.connector, None)
-    shop.postgres.put_slot(shop.flow.slot)
+    shop.connect.delete(shop.pipeline.connector)
+    shop.postgres.drop_slot(shop.pipeline.slot)
+    stream_continuity.begin(shop.pipeline, shop.source, shop.connect, shop.bucket)
+    shop.connect.put(shop.pipeline.connector, {"connector.class": "Debezium"})
+    shop.connect.store(shop.pipeline.connector, None)
+    shop.postgres.put_slot(shop.pipeline.slot)
     write_heartbeat(shop)
     assert find_faults(shop) == ()
     Epochs(shop.bucket, "shop").complete(0, Completion(snapshot_lsn=1001, completed_at=datetime.now(UTC)))
     assert find_faults(shop) == ()
-    shop.connect.store(shop.flow.connector, {"lsn": 995})
+    shop.connect.store(shop.pipeline.connector, {"lsn": 995})
     assert find_faults(shop) == ()
-    shop.connect.store(shop.flow.connector, None)
+    shop.connect.store(shop.pipeline.connector, None)
     assert "has no offset of connector" in find_faults(shop)[0]
 
 
@@ -188,12 +188,12 @@ def test_a_missing_offset_is_a_fault_only_after_the_first_flush(shop: Shop) -> N
 def test_the_acknowledged_lsn_is_stored_without_exactly_once(
     begun: Shop, support: str, stored: int, acknowledged: int | None
 ) -> None:
-    begun.connect.put(begun.flow.connector, {"exactly.once.support": support})
-    begun.connect.store(begun.flow.connector, {"lsn": stored, "lsn_proc": stored - 1})
+    begun.connect.put(begun.pipeline.connector, {"exactly.once.support": support})
+    begun.connect.store(begun.pipeline.connector, {"lsn": stored, "lsn_proc": stored - 1})
     assert find_faults(begun) == ()
     assert _limit(begun, 0) == acknowledged
     assert _limit(begun, 1) == 0, "the progress of another epoch proves nothing"
-    begun.connect.delete(begun.flow.connector, offsets=False)  # kept while there is no connector
+    begun.connect.delete(begun.pipeline.connector, offsets=False)  # kept while there is no connector
     assert find_faults(begun) == ()
     assert _limit(begun, 0) == acknowledged
 
@@ -237,40 +237,40 @@ def test_heartbeats_that_expired_unread_are_not_a_gap(begun: Shop) -> None:
 
 
 def test_a_pipeline_that_was_never_started_has_no_faults(shop: Shop) -> None:
-    shop.postgres.drop_slot(shop.flow.slot)
+    shop.postgres.drop_slot(shop.pipeline.slot)
     assert find_faults(shop) == ()
-    stream_continuity.require_no_gap(shop.flow, shop.kafka, shop.bucket)
+    stream_continuity.require_no_gap(shop.pipeline, shop.kafka, shop.bucket)
 
 
 def test_an_existing_slot_of_an_unknown_owner_is_rejected(shop: Shop) -> None:
-    shop.connect.delete(shop.flow.connector)
+    shop.connect.delete(shop.pipeline.connector)
     with pytest.raises(SourceBrokenError, match="exists already, from another or an earlier deployment"):
-        stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket)
+        stream_continuity.begin(shop.pipeline, shop.source, shop.connect, shop.bucket)
     assert Epochs(shop.bucket, "shop").current() is None
 
 
 def test_a_pipeline_from_before_epochs_gets_epoch_zero(shop: Shop) -> None:
-    shop.connect.put(shop.flow.connector, {"connector.class": "Debezium"})
-    epoch = stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket)
+    shop.connect.put(shop.pipeline.connector, {"connector.class": "Debezium"})
+    epoch = stream_continuity.begin(shop.pipeline, shop.source, shop.connect, shop.bucket)
     assert (epoch.number, epoch.reason) == (0, "it ran before epochs were stored")
     assert Epochs(shop.bucket, "shop").completion(0) is not None
-    assert stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket) == epoch
+    assert stream_continuity.begin(shop.pipeline, shop.source, shop.connect, shop.bucket) == epoch
 
 
 def test_a_new_epoch_clears_the_faults(begun: Shop) -> None:
-    begun.postgres.drop_slot(begun.flow.slot)
+    begun.postgres.drop_slot(begun.pipeline.slot)
     assert find_faults(begun)
     topic = begun.kafka.topic(HEARTBEATS)
     assert topic is not None
     start = Start(topic_id=topic.topic_id, offsets=begun.kafka.end_offsets(HEARTBEATS))
-    after = stream_continuity.new_epoch(begun.flow, begun.source, 1, "why")
+    after = stream_continuity.new_epoch(begun.pipeline, begun.source, 1, "why")
     epochs = Epochs(begun.bucket, "shop")
     epochs.begin(Epoch.model_validate({**after.model_dump(), "starts": {HEARTBEATS: start}}))
     assert find_faults(begun) == ()
     with pytest.raises(ContractError, match="a resnapshot is running, or was interrupted"):
-        stream_continuity.require_no_resnapshot(begun.flow, epochs, after)
+        stream_continuity.require_no_resnapshot(begun.pipeline, epochs, after)
     epochs.complete(1, Completion(snapshot_lsn=1, completed_at=datetime.now(UTC)))
-    stream_continuity.require_no_resnapshot(begun.flow, epochs, after)
+    stream_continuity.require_no_resnapshot(begun.pipeline, epochs, after)
 
 
 def test_a_record_of_an_older_release_is_replaced(begun: Shop) -> None:

@@ -81,7 +81,11 @@ def test_runs_of_another_stage_on_the_same_spark_are_not_reported() -> None:
 
 def materialised(shop: Shop, **changes: object) -> dict[str, dict[str, Any]]:
     """Materialise raw, lake and a dataset of the orders; return their metadata by stage."""
-    assets = [raw.build(shop.orders), lake.build(shop.orders), dataset.build(shop.flow, shop.flow.spec.datasets[0])]
+    assets = [
+        raw.build(shop.orders),
+        lake.build(shop.orders),
+        dataset.build(shop.pipeline, shop.pipeline.spec.datasets[0]),
+    ]
     with dg.DagsterInstance.ephemeral() as instance:
         resources = fake_resources(**{**shop.resources, **changes})
         found = dg.materialize(assets, instance=instance, resources=resources, run_config=QUIET)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.spec.transforms import Transform
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.postgres.table_columns import ColumnInfo
@@ -27,8 +27,8 @@ def transforms(*given: dict[str, Any]) -> list[Transform]:
     return TypeAdapter(list[Transform]).validate_python(list(given))
 
 
-def transforming(shop: Shop, *given: dict[str, Any], deployment: str = "local") -> Flow:
+def transforming(shop: Shop, *given: dict[str, Any], deployment: str = "local") -> Pipeline:
     """Return the pipeline with these transforms; its orders have a note, its deployment a salt."""
     shop.postgres.has(*ORDERS, (*shop.postgres.columns(*ORDERS)[:3], NOTE), ("order_id",))
     shop.deployment = shop.deployment.model_copy(update={"profile": deployment})
-    return replace(shop.flow, spec=shop.flow.spec.model_copy(update={"transforms": transforms(*given)}))
+    return replace(shop.pipeline, spec=shop.pipeline.spec.model_copy(update={"transforms": transforms(*given)}))

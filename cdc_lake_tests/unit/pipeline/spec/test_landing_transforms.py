@@ -15,8 +15,8 @@ from cdc_lake.contract.schema.transforms import RecordKey, TableTransforms
 from cdc_lake.jobs.poll import record_sql
 from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import schema_capture, transformed_columns
-from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
 from cdc_lake_tests.unit.pipeline.spec.shop_transforms import CAST, EXTRACT, INSERT, KEY, NOTE, RENAME, transforming
@@ -27,20 +27,22 @@ COUNT = replace(NOTE, name="count", type_name="integer", base_type="integer")
 ORDERS = ("sales", "orders")
 
 
-def with_count(shop: Shop, *given: dict[str, Any], column: ColumnInfo = COUNT, deployment: str = "local") -> TableFlow:
+def with_count(
+    shop: Shop, *given: dict[str, Any], column: ColumnInfo = COUNT, deployment: str = "local"
+) -> PipelineTable:
     """Return the orders with these transforms and another column."""
-    flow = transforming(shop, *given, deployment=deployment)
+    pipeline = transforming(shop, *given, deployment=deployment)
     shop.postgres.has(*ORDERS, (*shop.postgres.columns(*ORDERS)[:4], column), ("order_id",))
-    return flow.tables[0]
+    return pipeline.tables[0]
 
 
-def captured(shop: Shop, *given: dict[str, Any]) -> tuple[TableFlow, TableSchema]:
+def captured(shop: Shop, *given: dict[str, Any]) -> tuple[PipelineTable, TableSchema]:
     """Return the orders with these transforms, and their captured schema."""
     table = with_count(shop, *given)
     return table, schema_capture.capture(table, shop.source, shop.bucket, epoch=1).schema
 
 
-def settings(shop: Shop, table: TableFlow) -> dict[str, str]:
+def settings(shop: Shop, table: PipelineTable) -> dict[str, str]:
     """Return the settings of the connector's transforms, without those that all of them have."""
     config = connector_config(table.pipeline, shop.source, shop.deployment)
     found = {name: value for name, value in config.items() if name.startswith("transforms.table")}

@@ -441,14 +441,14 @@ def test_another_pipeline_requires_only_yaml(tmp_path: Path, monkeypatch: pytest
 
 def test_derived_names(tmp_path: Path) -> None:
     write_shop(tmp_path)
-    flow = load("shop", tmp_path)
-    orders, customers = flow.tables
+    pipeline = load("shop", tmp_path)
+    orders, customers = pipeline.tables
     assert names(tmp_path) == ["shop"]
-    assert (flow.connector, flow.slot) == ("cdc-lake-shop", "cdc_lake_shop")
-    assert flow.heartbeat_topic == "shop.sales.cdc_heartbeat"
+    assert (pipeline.connector, pipeline.slot) == ("cdc-lake-shop", "cdc_lake_shop")
+    assert pipeline.heartbeat_topic == "shop.sales.cdc_heartbeat"
     assert (orders.topic, orders.view) == ("shop.sales.orders", "orders_current")
     assert orders.lake_prefix == "lake/shop/orders/"
-    assert flow.retention_ms == 12 * 3600 * 1000
+    assert pipeline.retention_ms == 12 * 3600 * 1000
     assert customers.spec.partition_by == ["country"]
 
 
@@ -507,9 +507,9 @@ def test_a_table_overrides_the_landing_of_the_pipeline(tmp_path: Path) -> None:
     assert (orders.format, orders.compression, orders.partition_by) == ("json", None, ["country"])
     assert (orders.flush_records, orders.flush_seconds) == (7, 30)
     assert (customers.format, customers.compression, customers.partition_by) == ("parquet", "zstd", [])
-    flow = load("shop", tmp_path)
-    assert [table.typed_landing is not None for table in flow.tables] == [True, True]
-    assert flush_rule.describe(flow) == (
+    pipeline = load("shop", tmp_path)
+    assert [table.typed_landing is not None for table in pipeline.tables] == [True, True]
+    assert flush_rule.describe(pipeline) == (
         "as soon as 5 records of a table wait, or one record waits for 30 s; "
         "or as soon as 7 records of orders wait, or one record waits for 30 s"
     )
@@ -613,7 +613,7 @@ def test_fields_of_polling_need_kind_query(by_name: Refused, old: str, new: str,
 
 def test_a_polled_table_can_have_another_topic_and_table_than_its_name(tmp_path: Path) -> None:
     write_shop(tmp_path, QUERY)
-    flow = load("shop", tmp_path)
-    assert [table.topic for table in flow.tables] == ["shop.sales.orders", "shop.sales.alt.orders"]
-    assert [table.polled_table for table in flow.tables] == ["orders", "orders"]
-    assert flow.own_topics == ()
+    pipeline = load("shop", tmp_path)
+    assert [table.topic for table in pipeline.tables] == ["shop.sales.orders", "shop.sales.alt.orders"]
+    assert [table.polled_table for table in pipeline.tables] == ["orders", "orders"]
+    assert pipeline.own_topics == ()

@@ -13,8 +13,8 @@ from cdc_lake.pipeline.assets.catalog_tables import register
 from cdc_lake.pipeline.assets.dataset import require_readable
 from cdc_lake.pipeline.automation.pending_runs import pending_apply
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.flow import Flow
 from cdc_lake.pipeline.loading import load
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
 from cdc_lake_tests.unit.pipeline.parquet_shop import parquet_shop
@@ -25,15 +25,20 @@ COLUMNS = [("order_id", "int"), ("__deleted", "boolean")]
 
 
 @pytest.fixture
-def flow(tmp_path: Path) -> Flow:
+def pipeline(tmp_path: Path) -> Pipeline:
     """Return the shop with a second target."""
     write_shop(tmp_path / "two", YAML.replace("shop_lake\n", SECOND))
     return load("shop", tmp_path / "two")
 
 
-def test_only_the_target_lake_is_left_out_of_names(flow: Flow) -> None:
-    plain, log = flow.tables[0].in_targets
-    assert [table.lake_table for table in flow.lake_tables] == ["orders", "log.orders", "customers", "log.customers"]
+def test_only_the_target_lake_is_left_out_of_names(pipeline: Pipeline) -> None:
+    plain, log = pipeline.tables[0].in_targets
+    assert [table.lake_table for table in pipeline.lake_tables] == [
+        "orders",
+        "log.orders",
+        "customers",
+        "log.customers",
+    ]
     assert [(each.asset("raw"), each.asset("lake")) for each in (plain, log)] == [
         ("shop/raw/orders_raw", "shop/lake/orders_lake"),
         ("shop/raw/orders_raw", "shop/lake/log/orders_log"),
@@ -47,14 +52,14 @@ def test_only_the_target_lake_is_left_out_of_names(flow: Flow) -> None:
     assert [each.database for each in (plain, log)] == ["shop_lake", "shop_log"]
 
 
-def test_the_jobs_spec_has_the_same_names(flow: Flow, shop: Shop) -> None:
-    for table in flow.lake_tables:
+def test_the_jobs_spec_has_the_same_names(pipeline: Pipeline, shop: Shop) -> None:
+    for table in pipeline.lake_tables:
         spec = table.upsert_spec(location(shop.resources["store"]), "test")
         assert (spec.prefix, spec.lease_key, spec.asset) == (table.lake_prefix, table.lease_key, table.asset("lake"))
 
 
-def test_stages_before_the_lake_exist_once(flow: Flow) -> None:
-    built = component.build(flow)
+def test_stages_before_the_lake_exist_once(pipeline: Pipeline) -> None:
+    built = component.build(pipeline)
     keys = [key.to_user_string() for asset in built.assets or () for key in asset.keys]  # type: ignore[union-attr]
     assert len(keys) == len(set(keys))
     assert [key for key in keys if "/raw/" in key] == ["shop/raw/orders_raw", "shop/raw/customers_raw"]
@@ -65,10 +70,10 @@ def test_stages_before_the_lake_exist_once(flow: Flow) -> None:
     assert {sensor.name for sensor in built.sensors or ()} >= {"shop_land", "shop_apply"}
 
 
-def test_datasets_depend_on_the_first_target(flow: Flow) -> None:
+def test_datasets_depend_on_the_first_target(pipeline: Pipeline) -> None:
     [totals] = [
         asset
-        for asset in component.build(flow).assets or ()
+        for asset in component.build(pipeline).assets or ()
         if isinstance(asset, dg.AssetsDefinition) and asset.key.path[-1] == "totals"
     ]
     assert {key.to_user_string() for key in totals.dependency_keys} == {
@@ -76,8 +81,8 @@ def test_datasets_depend_on_the_first_target(flow: Flow) -> None:
     }
 
 
-def test_a_merge_on_read_table_is_two_tables_in_the_catalog(flow: Flow, shop: Shop) -> None:
-    table = flow.tables[0].in_targets[1]
+def test_a_merge_on_read_table_is_two_tables_in_the_catalog(pipeline: Pipeline, shop: Shop) -> None:
+    table = pipeline.tables[0].in_targets[1]
     shop.athena.sql.make("shop_log", "orders_ro", [name for name, _ in COLUMNS])
 
     def registered() -> bool:
@@ -94,10 +99,10 @@ def test_a_merge_on_read_table_is_two_tables_in_the_catalog(flow: Flow, shop: Sh
     assert registered()
 
 
-def test_a_run_is_needed_while_one_target_is_behind(flow: Flow, shop: Shop) -> None:
+def test_a_run_is_needed_while_one_target_is_behind(pipeline: Pipeline, shop: Shop) -> None:
     shop.order(1)
     shop.carry()  # applies to the target lake only
-    pending = pending_apply(flow.tables[0], shop.resources["store"], owner="test")
+    pending = pending_apply(pipeline.tables[0], shop.resources["store"], owner="test")
     assert isinstance(pending, str)
     assert pending.startswith("apply:shop.sales.orders:log.orders:")
 
@@ -112,27 +117,27 @@ def test_a_run_is_needed_while_one_target_is_behind(flow: Flow, shop: Shop) -> N
     ],
 )
 def test_a_dataset_names_the_tables_of_a_parquet_target(tmp_path: Path, sql: str, wrong: str) -> None:
-    flow = parquet_shop(tmp_path)
+    pipeline = parquet_shop(tmp_path)
     if not wrong:
-        require_readable(flow, "totals.sql", sql, "local")
+        require_readable(pipeline, "totals.sql", sql, "local")
         return
     with pytest.raises(
         ContractError, match=f"no table {wrong}. Use orders_latest, .* or orders_raw, which has all changes"
     ):
-        require_readable(flow, "totals.sql", sql, "local")
+        require_readable(pipeline, "totals.sql", sql, "local")
 
 
 def test_names_of_a_parquet_target(tmp_path: Path) -> None:
-    flow = parquet_shop(tmp_path)
-    [orders] = flow.tables[0].in_targets
+    pipeline = parquet_shop(tmp_path)
+    [orders] = pipeline.tables[0].in_targets
     assert (orders.catalog_table, orders.view) == ("orders_raw", "orders_latest")
     assert orders.catalog_entries == ("orders_latest", "orders_raw")
-    assert flow.hudi_tables == ()
+    assert pipeline.hudi_tables == ()
     landing = orders.typed_landing
     assert landing is not None
     assert (landing.source_table, landing.compression) == ("sales.orders", "gzip")
     assert not any(
-        "purge" in name or "cluster" in name for name in (job.name for job in component.build(flow).jobs or ())
+        "purge" in name or "cluster" in name for name in (job.name for job in component.build(pipeline).jobs or ())
     )
 
 
@@ -152,9 +157,9 @@ def test_a_dataset_names_the_readable_table_of_merge_on_read(
     tmp_path: Path, sql: str, profile: str, problem: str
 ) -> None:
     write_shop(tmp_path / "mor", YAML.replace("shop_lake\n", "shop_lake\n      table_type: mor\n"))
-    flow = load("shop", tmp_path / "mor")
+    pipeline = load("shop", tmp_path / "mor")
     if not problem:
-        require_readable(flow, "totals.sql", sql, profile)
+        require_readable(pipeline, "totals.sql", sql, profile)
         return
     with pytest.raises(ContractError, match=f"datasets: totals.sql: .*{problem}"):
-        require_readable(flow, "totals.sql", sql, profile)
+        require_readable(pipeline, "totals.sql", sql, profile)

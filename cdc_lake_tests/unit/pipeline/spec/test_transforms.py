@@ -13,7 +13,7 @@ from cdc_lake.contract.schema import record_versions
 from cdc_lake.contract.schema.captured_schema import TableSchema
 from cdc_lake.contract.schema.transforms import Masking
 from cdc_lake.pipeline.connector_config import connector_config
-from cdc_lake.pipeline.flow import SourcePostgres
+from cdc_lake.pipeline.pipeline import SourcePostgres
 from cdc_lake.pipeline.source_health import schema_capture, transformed_columns
 from cdc_lake.pipeline.spec.transform_rules import find_fault
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
@@ -46,8 +46,8 @@ def salted(shop: Shop, salt: str = SALT) -> SourcePostgres:
 
 
 def capture(shop: Shop, *given: dict[str, Any], epoch: int = 0) -> schema_capture.Capture:
-    flow = transforming(shop, *given)
-    return schema_capture.capture(flow.tables[0], shop.source, shop.bucket, epoch=epoch)
+    pipeline = transforming(shop, *given)
+    return schema_capture.capture(pipeline.tables[0], shop.source, shop.bucket, epoch=epoch)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_transforms_must_suit_the_tables(given: list[dict[str, Any]], reason: st
 
 def test_the_connector_gets_the_settings_of_the_transforms(shop: Shop) -> None:
     plain = connector_config(transforming(shop), shop.source, shop.deployment)
-    flow = transforming(shop, HASH, MASK, RENAME | {"exclude": ["note"], "renames": {"total": "amount"}}, INSERT)
+    pipeline = transforming(shop, HASH, MASK, RENAME | {"exclude": ["note"], "renames": {"total": "amount"}}, INSERT)
     with pytest.raises(ContractError, match="no captured column note"):
-        connector_config(flow, salted(shop), shop.deployment)
+        connector_config(pipeline, salted(shop), shop.deployment)
     config = connector_config(transforming(shop, HASH, MASK, RENAME, INSERT), salted(shop), shop.deployment)
     null, topics = {"replace.null.with.default": "false"}, r"shop\.sales\.orders"
     both = rf"{topics}|shop\.sales\.customers"
@@ -151,11 +151,11 @@ def test_a_hash_needs_a_salt(shop: Shop, salt: str, fault: str) -> None:
 
 
 def test_a_worker_that_would_replace_null_by_a_default_is_rejected(shop: Shop) -> None:
-    flow = transforming(shop, RENAME, deployment="aws")
+    pipeline = transforming(shop, RENAME, deployment="aws")
     shop.postgres.has(*ORDERS, (*shop.postgres.columns(*ORDERS)[:3], replace(NOTE, default="'x'")), ("order_id",))
     with pytest.raises(ContractError, match=r"sales\.orders on MSK Connect: column note has a default"):
-        connector_config(flow, shop.source, shop.deployment)
-    masking = replace(flow, spec=flow.spec.model_copy(update={"transforms": transforms(MASK)}))
+        connector_config(pipeline, shop.source, shop.deployment)
+    masking = replace(pipeline, spec=pipeline.spec.model_copy(update={"transforms": transforms(MASK)}))
     assert "predicates" not in connector_config(masking, shop.source, shop.deployment)
 
 
@@ -206,12 +206,12 @@ def test_excluding_by_a_transform_is_excluding_by_the_table(shop: Shop) -> None:
 def test_a_transform_that_the_table_does_not_suit_is_rejected(
     shop: Shop, given: dict[str, Any], column: ColumnInfo, reason: str
 ) -> None:
-    flow = transforming(shop, given)
+    pipeline = transforming(shop, given)
     shop.postgres.has(*ORDERS, (*shop.postgres.columns(*ORDERS)[:3], column), ("order_id",))
     with pytest.raises(ContractError, match=rf"transforms of shop to table sales\.orders: .*{reason}"):
-        schema_capture.capture(flow.tables[0], shop.source, shop.bucket)
+        schema_capture.capture(pipeline.tables[0], shop.source, shop.bucket)
     with pytest.raises(ContractError, match=reason):
-        connector_config(flow, salted(shop), shop.deployment)
+        connector_config(pipeline, salted(shop), shop.deployment)
 
 
 def test_columns_are_renamed_and_inserted_while_the_pipeline_runs(shop: Shop) -> None:

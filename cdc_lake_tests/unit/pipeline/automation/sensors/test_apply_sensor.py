@@ -129,7 +129,7 @@ def test_only_tables_with_landed_records_are_applied(shop: Shop, apply: Daemon) 
 def test_one_run_applies_all_tables(shop: Shop, apply: Daemon) -> None:
     orders(shop, 1)
     shop.customer("ANNE")
-    for table in shop.flow.tables:
+    for table in shop.pipeline.tables:
         shop.land(table)
     request = apply.request()
     assert request.asset_selection == (shop.orders.key("lake"), shop.customers.key("lake"))
@@ -139,7 +139,7 @@ def test_one_run_applies_all_tables(shop: Shop, apply: Daemon) -> None:
 def test_a_broken_table_does_not_block_the_others(shop: Shop, apply: Daemon) -> None:
     orders(shop, 1)
     shop.customer("ANNE")
-    for table in shop.flow.tables:
+    for table in shop.pipeline.tables:
         shop.land(table)
     shop.bucket.write(object_names.manifest_key("shop", shop.orders.topic, 1), b"{}")
     assert apply.request().asset_selection == (shop.customers.key("lake"),)

@@ -28,16 +28,16 @@ CHECKS = WATCHED + 2 * 4  # topic_contract, replica_identity_full, truncate_refu
 @pytest.fixture
 def begun(shop: Shop) -> Shop:
     """The shop after its first snapshot."""
-    shop.connect.put(shop.flow.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
-    stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket)
+    shop.connect.put(shop.pipeline.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
+    stream_continuity.begin(shop.pipeline, shop.source, shop.connect, shop.bucket)
     Epochs(shop.bucket, "shop").complete(0, Completion(snapshot_lsn=1, completed_at=datetime.now(UTC)))
-    for table in shop.flow.tables:
+    for table in shop.pipeline.tables:
         shop.land(table)
         shop.apply(table)
         shop.postgres.refuse_truncate("sales", table.name)
         shop.postgres.set_replica_identity("sales", table.name, "full")
     shop.write_heartbeat()
-    assert stream_continuity.find_faults(shop.flow, shop.source, shop.kafka, shop.connect, shop.bucket) == ()
+    assert stream_continuity.find_faults(shop.pipeline, shop.source, shop.kafka, shop.connect, shop.bucket) == ()
     return shop
 
 
@@ -61,10 +61,10 @@ def test_in_continuous_mode_it_evaluates_the_checks_of_landings_too(
     begun: Shop, health: Daemon, instance: dg.DagsterInstance, clock: Clock
 ) -> None:
     triggered = set(tick_results(health))
-    begun.flow = replace(begun.flow, spec=begun.flow.spec.model_copy(update={"mode": "continuous"}))
+    begun.pipeline = replace(begun.pipeline, spec=begun.pipeline.spec.model_copy(update={"mode": "continuous"}))
     results = tick_results(Daemon.for_sensor("shop_health", begun, instance, clock))
     assert results == {
-        f"shop/raw/{table.name}_raw:{check}": True for table in begun.flow.tables for check in CONTINUOUS_CHECKS
+        f"shop/raw/{table.name}_raw:{check}": True for table in begun.pipeline.tables for check in CONTINUOUS_CHECKS
     }
     assert not results.keys() & triggered
 
@@ -85,10 +85,10 @@ def test_passed_checks_are_reported_once_and_repeated_after_an_interval(
 
 def test_a_stopped_connector_is_reported_without_a_run(begun: Shop, health: Daemon) -> None:
     tick_results(health)
-    begun.connect.run(begun.flow.connector, "STOPPED")
+    begun.connect.run(begun.pipeline.connector, "STOPPED")
     failed = {f"shop/topic/{table}_topic:connector_running": False for table in ("orders", "customers")}
     assert tick_results(health) == failed
-    begun.connect.run(begun.flow.connector)
+    begun.connect.run(begun.pipeline.connector)
     assert tick_results(health) == dict.fromkeys(failed, True)
 
 

@@ -93,7 +93,7 @@ def test_one_run_lands_all_tables_that_have_something_new(shop: Shop, land: Daem
     customers(shop, 2)
     assert land.skip("customers") == "offsets to land: 2, waiting for 0 s"
     orders(shop, 5)
-    keys = [table.key(stage) for stage in ("raw", "lake") for table in shop.flow.tables]
+    keys = [table.key(stage) for stage in ("raw", "lake") for table in shop.pipeline.tables]
     run = land.run()
     assert run.tags["cdc_lake_position/customers"] == "land:shop.sales.customers:id-2:after-manifest-0"
     assert (
@@ -124,7 +124,7 @@ def tables_by_run(shop: Shop, land: Daemon) -> list[list[str]]:
     found = land.tick()
     assert isinstance(found, dg.SensorResult)
     requests = found.run_requests or ()
-    return [[t.name for t in shop.flow.tables if t.key("raw") in (each.asset_selection or ())] for each in requests]
+    return [[t.name for t in shop.pipeline.tables if t.key("raw") in (each.asset_selection or ())] for each in requests]
 
 
 def test_a_first_load_has_a_run_of_its_own(shop: Shop, land: Daemon) -> None:

@@ -25,8 +25,8 @@ OUTAGE = Unreachable("Cannot reach Kafka.", "Run `cdc-lake up`.")
 @pytest.fixture
 def begun(shop: Shop) -> Shop:
     """The shop with a connector, after its first snapshot."""
-    shop.connect.put(shop.flow.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
-    stream_continuity.begin(shop.flow, shop.source, shop.connect, shop.bucket)
+    shop.connect.put(shop.pipeline.connector, {"connector.class": "Debezium", "exactly.once.support": "required"})
+    stream_continuity.begin(shop.pipeline, shop.source, shop.connect, shop.bucket)
     Epochs(shop.bucket, "shop").complete(0, Completion(snapshot_lsn=1, completed_at=datetime.now(UTC)))
     return shop
 

@@ -23,7 +23,7 @@ from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.sensors import queue_sensor, sensor_intervals
 from cdc_lake.pipeline.automation.sensors.queue_cursor import QueueCursor
 from cdc_lake.pipeline.automation.sensors.sensor_intervals import SensorIntervals
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake_tests.fakes.dagster import fake_resources
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop, new_shop
 from cdc_lake_tests.helpers.sink_objects import LENSES, object_key, written
@@ -34,10 +34,10 @@ Client = Any
 """A boto3 client of SQS, for which no stubs are installed."""
 
 
-def sensor(flow: Flow, built: dg.Definitions) -> dg.SensorDefinition:
+def sensor(pipeline: Pipeline, built: dg.Definitions) -> dg.SensorDefinition:
     """Return the queue sensor of one pipeline."""
     definitions = {job.name: job for job in built.jobs or ()}
-    return queue_sensor.build([(flow, Jobs(flow, pipeline_checks.build(flow)))], definitions)
+    return queue_sensor.build([(pipeline, Jobs(pipeline, pipeline_checks.build(pipeline)))], definitions)
 
 
 @dataclass
@@ -87,9 +87,9 @@ class QueueDaemon(Daemon):
 def repository(tmp_path_factory: pytest.TempPathFactory) -> dg.RepositoryDefinition:
     """The code location with the sensor; a tick needs its asset graph."""
     shop = new_shop(tmp_path_factory.mktemp("shop"), 0.0)
-    built = component.build(shop.flow)
+    built = component.build(shop.pipeline)
     own = dg.Definitions(
-        sensors=[sensor(shop.flow, built)], resources=fake_resources(**shop.resources, queue=Sqs(queue_url=""))
+        sensors=[sensor(shop.pipeline, built)], resources=fake_resources(**shop.resources, queue=Sqs(queue_url=""))
     )
     found: dg.RepositoryDefinition = dg.Definitions.merge(built, own).get_repository_def()
     return found
@@ -135,7 +135,7 @@ def queue_daemon(
     queue = any_queue.model_copy(update={"queue_url": url})
     yield QueueDaemon(
         shop,
-        sensor(shop.flow, component.build(shop.flow)),
+        sensor(shop.pipeline, component.build(shop.pipeline)),
         instance,
         clock,
         client=sqs,
@@ -301,9 +301,9 @@ def test_messages_of_a_broken_table_do_not_fill_the_cursor(
 @pytest.fixture
 def adopting(shop: Shop) -> Shop:
     """The shop with a sink connector."""
-    spec = shop.flow.spec
+    spec = shop.pipeline.spec
     sink = type(spec.landing).model_validate({"sink": {"layout": "lenses"}})
-    shop.flow = Flow(spec.model_copy(update={"landing": sink}), shop.flow.folder)
+    shop.pipeline = Pipeline(spec.model_copy(update={"landing": sink}), shop.pipeline.folder)
     return shop
 
 
@@ -319,7 +319,7 @@ def write(shop: Shop, first: int, last: int) -> str:
 def test_an_object_of_a_sink_connector_launches_its_adoption(
     adopting: Shop, queue_daemon: QueueDaemon, clock: Clock
 ) -> None:
-    queue_daemon.sensor = sensor(adopting.flow, component.build(adopting.flow))
+    queue_daemon.sensor = sensor(adopting.pipeline, component.build(adopting.pipeline))
     land = Daemon.for_sensor("shop_land", adopting, queue_daemon.instance, clock)
     orders(adopting, 5)
     assert land.skip() == "the sink connector has not written the topic's newest records yet"
@@ -334,7 +334,9 @@ def test_the_bucket_is_listed_every_minute_if_there_is_a_queue(shop: Shop, monke
     assert sensor_intervals.for_profile() == SensorIntervals(listing_seconds=5, connector_seconds=5)
     monkeypatch.setattr(profile, "resources", lambda: {**local, "queue": None})
     assert sensor_intervals.for_profile().listing_seconds == 60
-    built = {sensor.name: sensor for sensor in component.build(shop.flow, sensor_intervals.for_profile()).sensors or ()}
+    built = {
+        sensor.name: sensor for sensor in component.build(shop.pipeline, sensor_intervals.for_profile()).sensors or ()
+    }
     assert built["shop_apply"].minimum_interval_seconds == 60
     assert built["shop_land"].minimum_interval_seconds == 5  # it reads Kafka, not the bucket
 

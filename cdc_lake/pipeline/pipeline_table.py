@@ -23,17 +23,17 @@ from cdc_lake.pipeline.spec.table_transforms import excluded_columns, table_tran
 from cdc_lake.pipeline.spec.transforms import At
 
 if TYPE_CHECKING:
-    from cdc_lake.pipeline.flow import Flow
+    from cdc_lake.pipeline.pipeline import Pipeline
 
 
 @dataclass(frozen=True)
-class TableFlow:
+class PipelineTable:
     """One table of a pipeline in one of its targets: the specs, and the names in each stage.
 
     Stages before the lake do not depend on the target.
     """
 
-    pipeline: Flow
+    pipeline: Pipeline
     spec: TableSpec
     target: TargetSpec
 
@@ -71,17 +71,17 @@ class TableFlow:
         return self.pipeline.spec.landing_of(self.spec)
 
     @property
-    def in_targets(self) -> tuple[TableFlow, ...]:
+    def in_targets(self) -> tuple[PipelineTable, ...]:
         """This table in each target."""
         return tuple(replace(self, target=target) for target in self.pipeline.spec.targets)
 
     @property
-    def hudi_targets(self) -> tuple[TableFlow, ...]:
+    def hudi_targets(self) -> tuple[PipelineTable, ...]:
         """This table in each Hudi target."""
         return tuple(each for each in self.in_targets if each.is_hudi)
 
     @property
-    def in_reconciled_target(self) -> TableFlow:
+    def in_reconciled_target(self) -> PipelineTable:
         """This table in the target whose keys a reconciliation reads: the first Hudi target, or else the first target.
 
         The deletes reach all targets through the topic.

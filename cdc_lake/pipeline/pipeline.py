@@ -13,10 +13,10 @@ import dagster as dg
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.sql_tokens import one_statement
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.spec.field_types import seconds
 from cdc_lake.pipeline.spec.pipeline import PipelineSpec
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE, NOTIFICATIONS, SIGNAL_TABLE
-from cdc_lake.pipeline.table_flow import TableFlow
 from resources.deployment import RECORD_BYTES
 from resources.postgres.resource import Postgres
 
@@ -33,7 +33,7 @@ _MAX_REQUEST_SIZE = "producer.override.max.request.size"
 
 
 SourcePostgres = NewType("SourcePostgres", Postgres)
-"""The Postgres resource with the database that a pipeline captures; Flow.source_postgres() returns it."""
+"""The Postgres resource with the database that a pipeline captures; Pipeline.source_postgres() returns it."""
 
 
 def connector_name(pipeline: str) -> str:
@@ -42,7 +42,7 @@ def connector_name(pipeline: str) -> str:
 
 
 @dataclass(frozen=True)
-class Flow:
+class Pipeline:
     """A pipeline: the spec that its YAML contains, and the folder of its files."""
 
     spec: PipelineSpec
@@ -135,17 +135,17 @@ class Flow:
         return self.spec.targets[0].database
 
     @cached_property
-    def tables(self) -> tuple[TableFlow, ...]:
+    def tables(self) -> tuple[PipelineTable, ...]:
         """The pipeline's tables in the first target, in the order of the YAML."""
-        return tuple(TableFlow(self, table, self.spec.targets[0]) for table in self.spec.tables)
+        return tuple(PipelineTable(self, table, self.spec.targets[0]) for table in self.spec.tables)
 
     @cached_property
-    def lake_tables(self) -> tuple[TableFlow, ...]:
+    def lake_tables(self) -> tuple[PipelineTable, ...]:
         """The pipeline's tables in all targets, sorted by table and then by target, in the order of the YAML."""
         return tuple(each for table in self.tables for each in table.in_targets)
 
     @cached_property
-    def hudi_tables(self) -> tuple[TableFlow, ...]:
+    def hudi_tables(self) -> tuple[PipelineTable, ...]:
         """The Hudi tables of lake_tables."""
         return tuple(each for each in self.lake_tables if each.is_hudi)
 

@@ -34,10 +34,10 @@ from cdc_lake.jobs.landing import land
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import chain_verification
-from cdc_lake.pipeline.flow import Flow
+from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.spark_jobs.small_landings import SmallLandings
 from cdc_lake.pipeline.spec.pipeline import PipelineSpec
-from cdc_lake.pipeline.table_flow import TableFlow
 from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
 from cdc_lake_tests.helpers.s3_fault_proxy import FaultProxy, fault_proxy
 from cdc_lake_tests.integration.jobs.engines import BUCKET, make_bucket, running_spark
@@ -87,13 +87,13 @@ class _Session:
 
 
 @dataclass
-class PipelineTable:
+class BenchmarkTable:
     """One table of one pipeline on running engines; `direct` is the store without the proxy, for the fixture.
 
     Records have `keys` distinct keys and this note.
     """
 
-    table: TableFlow
+    table: PipelineTable
     kafka: Kafka
     spark: SparkSession
     store: S3Location
@@ -236,7 +236,7 @@ def require_clean(found: chain_verification.VerifyResult) -> None:
 
 
 @contextmanager
-def running_table(*, counted: bool) -> Iterator[PipelineTable]:
+def running_table(*, counted: bool) -> Iterator[BenchmarkTable]:
     """Start the engines and yield the table; `counted` counts the requests to the store, which slows them."""
     with (
         scratch_home() as home,
@@ -257,7 +257,7 @@ def running_table(*, counted: bool) -> Iterator[PipelineTable]:
                 for to in (at.s3_endpoint if proxy is None else proxy.endpoint, at.s3_endpoint)
             )
             make_bucket(location(direct))
-            table = Flow(PipelineSpec.model_validate(SPEC), Path(scratch)).tables[0]
+            table = Pipeline(PipelineSpec.model_validate(SPEC), Path(scratch)).tables[0]
             with running_spark(at, proxied, Path(scratch)) as spark:
                 kafka = Kafka(bootstrap=at.kafka_bootstrap)
-                yield PipelineTable(table, kafka, spark, location(proxied), location(direct), proxy)
+                yield BenchmarkTable(table, kafka, spark, location(proxied), location(direct), proxy)
