@@ -19,7 +19,7 @@ from pyathena.model import AthenaQueryExecution
 from pyathena.util import RetryConfig
 from pydantic import Field, PrivateAttr
 
-from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.aws.aws_resource import AwsRequestFailed, AwsResource
 from resources.errors import ResourceError, WaitTimedOut
 
 CATALOG = "AwsDataCatalog"

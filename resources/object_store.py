@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resources.aws.client import AwsResource
+from resources.aws.aws_resource import AwsResource
 
 
 class ObjectStore(AwsResource):

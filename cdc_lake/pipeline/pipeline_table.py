@@ -18,8 +18,9 @@ from cdc_lake.jobs.landing.typed_rows import TypedLanding
 from cdc_lake.jobs.maintenance.purge import PurgeSpec
 from cdc_lake.pipeline.spec.field_types import seconds
 from cdc_lake.pipeline.spec.landing import LandingSpec
-from cdc_lake.pipeline.spec.table import DEFAULT_TARGET, PollSpec, TableSpec, TargetSpec
+from cdc_lake.pipeline.spec.table import PollSpec, TableSpec
 from cdc_lake.pipeline.spec.table_transforms import excluded_columns, table_transforms
+from cdc_lake.pipeline.spec.target import DEFAULT_TARGET, TargetSpec
 from cdc_lake.pipeline.spec.transforms import At
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from resources.aws.client import AwsResource
+from resources.aws.aws_resource import AwsResource
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Protocol
 import dagster as dg
 from pydantic import Field
 
-from resources.aws.client import AwsResource
+from resources.aws.aws_resource import AwsResource
 
 NAMESPACE = "cdc-lake"
 WATERMARK_AGE, UNLANDED = "WatermarkAgeSeconds", "UnlandedOffsets"

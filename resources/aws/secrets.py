@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.aws.aws_resource import AwsRequestFailed, AwsResource
 from resources.errors import AccessRefused, ResourceError
 
 Result = TypeVar("Result")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from resources.aws.client import AwsResource
+from resources.aws.aws_resource import AwsResource
 
 _BATCH = 10  # messages in one request, SQS's maximum
 

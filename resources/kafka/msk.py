@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.aws.aws_resource import AwsRequestFailed, AwsResource
 from resources.errors import ResourceError
 
 Access = Literal["iam", "scram", "tls", "plaintext"]

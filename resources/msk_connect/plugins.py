@@ -9,7 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 from pydantic import Field
 
-from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.aws.aws_resource import AwsRequestFailed, AwsResource
 from resources.errors import ResourceError
 from resources.waiting import until
 

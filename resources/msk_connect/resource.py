@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field, PrivateAttr
 
-from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.aws.aws_resource import AwsRequestFailed, AwsResource
 from resources.connect.connector_interface import FAILED, RUNNING, ConnectorStatus, PutOutcome, TaskStatus
 from resources.connect.offsets_topic import StoredOffsets
 from resources.errors import ConnectorFailed, ConnectorMissing

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from resources.aws.client import AwsRequestFailed
+from resources.aws.aws_resource import AwsRequestFailed
 from resources.errors import ResourceError
 from resources.waiting import until
 

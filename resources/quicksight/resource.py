@@ -20,7 +20,7 @@ from typing import Any, Literal
 from botocore.exceptions import ClientError
 from pydantic import Field
 
-from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.aws.aws_resource import AwsRequestFailed, AwsResource
 from resources.aws.matching import matches
 from resources.connect.connector_interface import PutOutcome
 from resources.errors import ResourceError

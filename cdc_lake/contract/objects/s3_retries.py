@@ -1,4 +1,7 @@
-"""Timeouts and retries of boto3's requests to S3. Those of Spark are in jobs/spark.properties (fs.s3a.*)."""
+"""Timeouts and retries of the object store's requests to S3, by boto3.
+
+Those of Spark are in jobs/spark.properties (fs.s3a.*), those of Dagster's resources in resources/aws/aws_resource.py.
+"""
 
 from botocore.config import Config
 from botocore.exceptions import IncompleteReadError, ResponseStreamingError

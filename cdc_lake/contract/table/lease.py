@@ -5,7 +5,7 @@ keys.
 
 A lease is an object that is replaced under If-Match; the writer that replaces it holds the lease, with a fencing token
 higher than all previous ones. A writer renews it while it works, and checks it right before it commits
-(docs/decisions/0018-fencing.md).
+(docs/decisions/0018-fencing.md). Jobs that write a lake table take its lease by UpsertSpec.writer_lease().
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Hudi's options for the writes of a table."""
+"""Hudi's options for the writes of a table.
+
+The table's type, copy-on-write or merge-on-read, is that of its target in the YAML (pipeline/spec/target.py).
+"""
 
 from __future__ import annotations
 

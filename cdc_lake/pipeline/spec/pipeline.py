@@ -19,8 +19,9 @@ from cdc_lake.pipeline.spec.field_types import (
 from cdc_lake.pipeline.spec.landing import LandingSpec, StreamSpec
 from cdc_lake.pipeline.spec.monitoring import ChecksSpec, FreshnessSpec
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE, NOTIFICATIONS, SIGNAL_TABLE, SourceSpec
-from cdc_lake.pipeline.spec.table import DEFAULT_TARGET, TableSpec, TargetSpec
+from cdc_lake.pipeline.spec.table import TableSpec
 from cdc_lake.pipeline.spec.table_transforms import excluded_columns, of_table
+from cdc_lake.pipeline.spec.target import DEFAULT_TARGET, TargetSpec
 from cdc_lake.pipeline.spec.transform_rules import find_fault
 from cdc_lake.pipeline.spec.transforms import Transform
 from cdc_lake.yaml_model import YamlModel, error_lines, field_error

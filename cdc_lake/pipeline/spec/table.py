@@ -1,4 +1,4 @@
-"""The fields of a pipeline's YAML that describe its tables and their targets."""
+"""The fields of a pipeline's YAML that describe its tables."""
 
 from __future__ import annotations
 
@@ -116,35 +116,4 @@ class TableSpec(YamlModel):
         if self.exclude_columns and self.poll is not None and self.poll.sql:
             reason = f"not allowed: {self.poll.sql} selects the columns; remove it"
             raise field_error(type(self).__name__, "exclude_columns", self.exclude_columns, reason)
-        return self
-
-
-DEFAULT_TARGET = "lake"
-"""The target whose name is not part of the names of its lake tables and assets."""
-
-
-class TargetSpec(YamlModel):
-    """One set of lake tables, fed by the pipeline's topics: a table for each table of the pipeline."""
-
-    name: Identifier = Field(description="the target's name, such as lake")
-    database: Identifier = Field(description="the Glue database")
-    format: Literal["hudi", "parquet"] = Field(
-        default="hudi",
-        description="hudi (tables with one row for each key) or parquet (the landed objects and a view of latest rows)",
-    )
-    table_type: Literal["cow", "mor"] = Field(
-        default="cow", description="cow (copy-on-write: fast to read) or mor (merge-on-read: fast to write)"
-    )
-    deletes: Literal["soft", "nullify", "hard"] = Field(
-        default="soft",
-        description="soft (a deleted row keeps its last values), nullify (it keeps its key and partition) or hard (it "
-        "is purged after the replay window)",
-    )
-
-    @model_validator(mode="after")
-    def _fields_of_format(self) -> Self:
-        for field in ("table_type", "deletes"):
-            if self.format == "parquet" and field in self.model_fields_set:
-                reason = "not allowed with format: parquet, whose objects are never changed; remove it"
-                raise field_error(type(self).__name__, field, None, reason)
         return self

@@ -17,7 +17,8 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.pipeline_table import PipelineTable
-from cdc_lake.pipeline.spec.table import TableSpec, TargetSpec
+from cdc_lake.pipeline.spec.table import TableSpec
+from cdc_lake.pipeline.spec.target import TargetSpec
 from cdc_lake_tests.integration.conftest import QueryStack
 from cdc_lake_tests.integration.jobs.engines import Engines, running_spark
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable

@@ -10,7 +10,7 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.exclusive_names import require_exclusive
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.pipeline import Pipeline
-from cdc_lake.pipeline.spec.table import TargetSpec
+from cdc_lake.pipeline.spec.target import TargetSpec
 
 
 def other(**changes: object) -> Pipeline:

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field, PrivateAttr
 
 from resources.aws import console_links
-from resources.aws.client import AwsRequestFailed
+from resources.aws.aws_resource import AwsRequestFailed
 from resources.errors import JobFailed, Unreachable
 from resources.spark.emr.jobs import EmrJobs, Submission
 from resources.spark.job_interface import JobRun

@@ -7,7 +7,7 @@ from pathlib import Path
 from botocore.exceptions import ClientError
 from pydantic import Field
 
-from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.aws.aws_resource import AwsRequestFailed, AwsResource
 
 _MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
 # S3 rejects a put with If-None-Match by 412 if the key exists, and by 409 during another conditional put of the key.

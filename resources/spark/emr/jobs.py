@@ -12,7 +12,7 @@ import dagster as dg
 from pydantic import Field, PrivateAttr
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.aws.aws_resource import AwsRequestFailed, AwsResource
 from resources.aws.errors import THROTTLED
 from resources.errors import JobFailed, Unreachable
 from resources.spark import properties_files

@@ -16,7 +16,8 @@ from cdc_lake.jobs.maintenance import clean, compact
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.pipeline_table import PipelineTable
-from cdc_lake.pipeline.spec.table import TableSpec, TargetSpec
+from cdc_lake.pipeline.spec.table import TableSpec
+from cdc_lake.pipeline.spec.target import TargetSpec
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable

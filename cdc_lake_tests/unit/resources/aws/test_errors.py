@@ -24,7 +24,7 @@ from cdc_lake_tests.aws_api.quicksight.objects import ACCOUNT
 from cdc_lake_tests.fakes.server import listening
 from cdc_lake_tests.fakes.source.kafka import FakeKafka
 from resources.athena import Athena
-from resources.aws.client import AwsRequestFailed, AwsResource
+from resources.aws.aws_resource import AwsRequestFailed, AwsResource
 from resources.aws.identity import Sts
 from resources.aws.metrics import UNLANDED, CloudWatchMetrics
 from resources.aws.secrets import DatabaseSecret

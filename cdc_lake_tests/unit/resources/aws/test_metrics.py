@@ -10,7 +10,7 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from resources.aws.client import AwsRequestFailed
+from resources.aws.aws_resource import AwsRequestFailed
 from resources.aws.metrics import NAMESPACE, UNITS, UNLANDED, WATERMARK_AGE, CloudWatchMetrics, Metrics, NoMetrics
 from resources.errors import AccessRefused
 

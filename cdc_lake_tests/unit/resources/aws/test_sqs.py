@@ -10,7 +10,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from resources.aws.client import AwsRequestFailed
+from resources.aws.aws_resource import AwsRequestFailed
 from resources.aws.sqs import Sqs
 from resources.errors import Unreachable
 

@@ -11,7 +11,7 @@ import pytest
 from botocore.client import BaseClient
 from moto import mock_aws
 
-from resources.aws.client import AwsRequestFailed
+from resources.aws.aws_resource import AwsRequestFailed
 from resources.errors import Unreachable
 from resources.glue.catalog import GlueCatalog, GlueColumn, TableDefinition, hudi_table, merge_on_read
 

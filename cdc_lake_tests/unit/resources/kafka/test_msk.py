@@ -10,7 +10,7 @@ import pytest
 from cdc_lake_tests.aws_api.rest_protocol import Operation, RestService
 from cdc_lake_tests.fakes.server import serving
 from infra.local.aws_api.errors import AwsError
-from resources.aws.client import AwsRequestFailed
+from resources.aws.aws_resource import AwsRequestFailed
 from resources.errors import AccessRefused, Unreachable
 from resources.kafka.msk import ClusterMissing, ListenerMissing, Msk
 from resources.kafka.resource import Kafka

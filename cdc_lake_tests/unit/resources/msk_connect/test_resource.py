@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from cdc_lake_tests.aws_api.kafkaconnect.in_memory import Served, served
 from cdc_lake_tests.fakes.source.kafka import FakeKafka
-from resources.aws.client import AwsRequestFailed
+from resources.aws.aws_resource import AwsRequestFailed
 from resources.errors import ConnectorConfigInvalid, ConnectorFailed, ConnectorMissing
 from resources.msk_connect.connector_request import ConnectSettings, Plugin, WorkerConfiguration
 from resources.msk_connect.resource import MskConnect

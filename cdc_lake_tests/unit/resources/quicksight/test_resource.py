@@ -12,7 +12,7 @@ from cdc_lake_tests.aws_api.quicksight.objects import ACCOUNT
 from cdc_lake_tests.fakes.aws.quicksight_templates import SELECTED, TEMPLATES, edited
 from infra.local.aws_api.athena.trino_engine import USER_ERROR, QueryFailed
 from infra.local.aws_api.errors import AwsError
-from resources.aws.client import AwsRequestFailed
+from resources.aws.aws_resource import AwsRequestFailed
 from resources.errors import AccessRefused, Unreachable, WaitTimedOut
 from resources.quicksight.ingestions import IngestionFailed
 from resources.quicksight.objects import QuickSightFailed

@@ -17,7 +17,7 @@ from cdc_lake_tests.aws_api.emr.in_memory import LOGS, Served, served
 from cdc_lake_tests.aws_api.emr.serverless import APPLICATION
 from cdc_lake_tests.aws_api.emr.steps import CLUSTER
 from cdc_lake_tests.unit.resources.spark.emr.served_jobs import HeldError, serverless, steps
-from resources.aws.client import AwsRequestFailed
+from resources.aws.aws_resource import AwsRequestFailed
 from resources.errors import AccessRefused, JobFailed, ResourceError, Unreachable, WaitTimedOut
 from resources.spark.emr.jobs import EmrJobs
 from resources.waiting import until

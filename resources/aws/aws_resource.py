@@ -1,7 +1,7 @@
 """The base class of the resources that call AWS APIs: endpoint, credentials, retries, errors.
 
 A resource for another service is a module in `resources/aws`, or a package in `resources`, whose class extends
-AwsResource. `cdc_lake/profile_aws.py` registers it under its Dagster resource key.
+AwsResource. `cdc_lake/profile_aws.py` and `profile_local.py` register it under its Dagster resource key.
 """
 
 from __future__ import annotations
