@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import traceback
 
 import typer
 from rich.console import Console
@@ -61,11 +62,12 @@ def main() -> None:
     gc.set_threshold(*_GC_THRESHOLDS)
     try:
         app()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - also an error whose traceback is printed has its exit code
         message = getattr(error, "user_message", None)
         if not isinstance(message, str) or os.environ.get(DEBUG_VARIABLE) == "1":
-            raise
-        Console(stderr=True).print(Text(printable(f"error: {message}"), style="red"), soft_wrap=True)
+            traceback.print_exc()
+        else:
+            Console(stderr=True).print(Text(printable(f"error: {message}"), style="red"), soft_wrap=True)
         sys.exit(getattr(error, "exit_code", 1))
 
 

@@ -8,7 +8,7 @@ from cdc_lake.contract.plurals import counted
 
 
 class ContractError(Exception):
-    """A stage found a state that violates a contract, and changed nothing.
+    """An error with a message for users: the base of the errors of cdc_lake/contract and its callers.
 
     Attributes:
         user_message: what happened, to which object, and what to do next.
@@ -20,10 +20,10 @@ class ContractError(Exception):
 
 
 def reset_advice(pipeline: str) -> str:
-    """Return the last resort of an error message: "run `cdc-lake reset …`, which …"."""
+    """Return the advice to build a pipeline again, for the end of a message: "run `cdc-lake reset …"."""
     return (
-        f"run `cdc-lake reset {pipeline}`, which deletes everything that the pipeline created, then materialise the "
-        "pipeline"
+        f"run `cdc-lake reset {pipeline}` (it deletes the pipeline's topics, raw objects, dead letters and lake "
+        "tables) and materialise the pipeline"
     )
 
 
@@ -32,7 +32,7 @@ def parse_fault(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"no field {error.args[0]}"
     if isinstance(error, TypeError | AttributeError):
-        return "a value has another type"
+        return "a value has the wrong type"
     return (str(error).splitlines() or ["it ends too early"])[0]
 
 
@@ -49,7 +49,7 @@ class SourceBrokenError(ContractError):
 
 
 class EpochUnopenedError(ContractError):
-    """A new epoch of the source has begun, and no manifest opens it yet."""
+    """The source has a new epoch, and the manifests do not contain its first offsets yet."""
 
 
 class OffsetsExpiredError(ContractError):
@@ -57,7 +57,7 @@ class OffsetsExpiredError(ContractError):
 
 
 class SnapshotNotAppliedError(ContractError):
-    """A lake table cannot be swept: it has not applied the snapshot that the sweep compares its rows with."""
+    """Rows that a new snapshot lacks cannot be deleted from a lake table yet: it has not applied the snapshot."""
 
 
 class TableIncompleteError(ContractError):
@@ -65,7 +65,7 @@ class TableIncompleteError(ContractError):
 
 
 class RaceLostError(ContractError):
-    """Another attempt wrote the object first. Nothing is lost; the caller reads the new state and tries again."""
+    """Another attempt wrote the object first. Nothing is lost; the caller, or the user, tries again."""
 
 
 class ObjectConflictError(ContractError):
@@ -125,7 +125,7 @@ class SchemaRegistryError(ContractError):
 
 
 class TooManyDeadLettersError(ContractError):
-    """More records of one batch are unreadable than the limit allows, so the cause is probably not in the records."""
+    """One batch has more dead letters than the limit allows, so they probably have a common cause."""
 
 
 class SourceUnreadableError(ContractError):

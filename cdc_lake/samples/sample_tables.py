@@ -26,7 +26,7 @@ def no_progress(_what: str, _done: int, _total: int) -> None:
 
 @dataclass(frozen=True)
 class Table:
-    """A table's rows, with values for `columns`; other columns are NULL."""
+    """A table's rows, with values for `columns`; other columns get their defaults."""
 
     name: str
     columns: tuple[str, ...]
@@ -66,11 +66,14 @@ def _advance_sequences(cur: cursor, schema: str, inserted: Table) -> None:
 def copy(cur: cursor, schema: str, name: str, file: Path, delimiter: str) -> None:
     """Copy a file with a header line into a table; an empty field without quotes is NULL.
 
-    Raises LoadError if the file cannot be read, its header has a name that is not a column of the table, or PostgreSQL
-    rejects a line.
+    Raises LoadError if the file cannot be read, its header has a name that is not a column of the table, or a line
+    does not fit the table's types or constraints.
     """
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
+            for _ in lines:  # raises UnicodeDecodeError; during COPY, PostgreSQL would report it in other words
+                pass
+            lines.seek(0)
             header = next(csv.reader(lines, delimiter=delimiter), [])
             cur.execute(sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(schema, name)))
             columns = [each.name for each in cur.description or ()]
@@ -92,7 +95,7 @@ def copy(cur: cursor, schema: str, name: str, file: Path, delimiter: str) -> Non
     except UnicodeDecodeError as error:
         reason = f"it is not UTF-8 ({error.reason} at byte {error.start})"
         raise LoadError(f"Cannot load {file}: {reason}. Nothing was loaded. Convert the file to UTF-8.") from error
-    except psycopg2.DataError as error:
+    except (psycopg2.DataError, psycopg2.IntegrityError) as error:
         raise LoadError(
             f"Cannot load {file} into {name}: {str(error).strip()}\nNothing was loaded. Correct the line."
         ) from error

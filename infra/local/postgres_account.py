@@ -50,9 +50,10 @@ def require_access(user: str, paths: list[Path]) -> None:
         if reached.returncode != 0:
             closed = first_closed(path, account.pw_uid, account.pw_gid) or path
             raise StackError(
-                f"Cannot run PostgreSQL as user {user} (it refuses root): {user} cannot enter {closed}, which "
-                f"PostgreSQL needs for {path}. Run `chmod o+x {closed}`, or set {USER_VARIABLE} to a user with access, "
-                "or move the checkout and the state folder (CDC_LAKE_HOME) to a folder that every user can enter."
+                f"Cannot run PostgreSQL as user {user}: this user cannot enter {closed}, a folder on the way to "
+                f"{path}. PostgreSQL does not run as root. Run `chmod o+x {closed}`, set {USER_VARIABLE} to a user "
+                "with access, or move the checkout and the state folder (CDC_LAKE_HOME) to a folder that every user "
+                "can enter."
             )
 
 

@@ -14,7 +14,7 @@ _REFUSALS = ("authentication failed", "no pg_hba.conf entry", "no password suppl
 
 @dataclass(frozen=True)
 class Login:
-    """Host, user and timeouts of a connection."""
+    """Address, user, password and timeouts of a connection; `hint` is the advice in its errors."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ def open_connection(login: Login, database: str) -> Connection:
     """Return a new connection.
 
     Raises:
-        Unreachable: the server did not answer.
+        Unreachable: the server did not answer, is starting, or rejects the connection for another reason.
         AccessRefused: the server rejects the user or the password.
         DatabaseMissing: the server has no such database.
     """

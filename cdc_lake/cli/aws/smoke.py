@@ -70,7 +70,7 @@ def smoke(
 
 
 def _account() -> tuple[AwsSettings, Identity]:
-    """Return the settings and the caller's identity. Raises ResourceError if they name different accounts."""
+    """Return the settings and the caller's identity. Raises ResourceError for another profile or different accounts."""
     if profile() != "aws":
         raise ResourceError(
             f"Cannot run `cdc-lake aws smoke`: CDC_LAKE_PROFILE is {profile()!r}.",
@@ -85,7 +85,8 @@ def _account() -> tuple[AwsSettings, Identity]:
         raise ResourceError(
             f"Cannot use the credentials of {identity.arn}: they belong to account {identity.account}, but"
             f" CDC_LAKE_QUICKSIGHT_ROLE names account {settings.account_id}. Nothing was changed.",
-            "Set AWS_PROFILE to credentials of that account, or set the profile's variables for this account.",
+            "Set AWS_PROFILE to credentials of that account, or CDC_LAKE_QUICKSIGHT_ROLE and the other "
+            "variables of docs/aws.md to this account's.",
         )
     return settings, identity
 

@@ -26,7 +26,7 @@ _CHANGING_WORDS = """
 """
 _READING_COMMANDS = frozenset({"SHOW", "DESCRIBE", "DESC"})
 _STATEMENT_WORDS = _QUERY_WORDS | _READING_COMMANDS | {"EXPLAIN", *_CHANGING_WORDS.split()}
-_SEVERAL = "several statements"
+_SEVERAL, _UNKNOWN = "several statements", "unknown"
 # Trino and Athena end a line, and so a comment, at a carriage return.
 _CARRIAGE_RETURN = re.compile(r"\r\n?")
 _COMMENTS = re.compile(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
@@ -135,13 +135,19 @@ def read_only_fault(sql: str) -> str | None:
     found = _not_reading(sql)
     if found is None:
         return None
+    if found == _UNKNOWN:
+        return (
+            "Cannot tell whether the statement only reads: it cannot be parsed. Correct it, or add --write to run it."
+        )
     if found == _SEVERAL:
         return "Cannot run several statements in one query. Run them one at a time."
     return f"Cannot run {found}: it is not a read-only statement. Add --write to run it."
 
 
 def _not_reading(sql: str) -> str | None:
-    """Return the statement's name if it may change something, _SEVERAL for several statements; None if it is read-only.
+    """Return the statement's name if it may change something, None if it is read-only.
+
+    _SEVERAL stands for several statements, _UNKNOWN for text without a first word.
 
     Text that cannot be parsed counts as read-only if it begins like a query and contains one statement: Athena reports
     its errors.
@@ -167,7 +173,7 @@ def _changing_unparsed(text: str) -> str | None:
     while text.startswith("("):
         text = _COMMENTS.sub("", text[1:])
     word = _first_word(text).upper()
-    return None if word in _QUERY_WORDS else word or "A statement that cannot be parsed"
+    return None if word in _QUERY_WORDS else word or _UNKNOWN
 
 
 def _changing(statement: exp.Expr, word: str) -> str | None:

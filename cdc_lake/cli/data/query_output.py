@@ -67,7 +67,8 @@ def json_text(result: QueryResult) -> str:
     duplicates = sorted({name for name in names if names.count(name) > 1})
     if duplicates:
         raise ContractError(
-            f"Cannot print JSON: more than one column is called {', '.join(duplicates)}. Rename columns with AS."
+            f"Cannot print the rows as JSON: several columns have the same name ({', '.join(duplicates)}). Give each "
+            "another name with AS, or use another --format."
         )
     lines = (
         "{" + ", ".join(f"{_json(name)}: {_json(value)}" for name, value in zip(names, row, strict=True)) + "}"

@@ -26,10 +26,11 @@ _GONE = (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied)
 
 
 def run(command: Sequence[str | Path], end_seconds: float = END_SECONDS, rest_seconds: float = REST_SECONDS) -> int:
-    """Run the command until it ends or this process gets SIGINT, SIGTERM or SIGHUP; return the exit code.
+    """Run the command until it ends, or this process gets SIGINT, SIGTERM or SIGHUP.
 
     On a signal, SIGINT is sent to the program, then to the other processes of its session. Processes that do not end
-    within the limits (seconds), or when a second signal arrives, get SIGKILL. The exit code is then 0.
+    within the limits (seconds), or when a second signal arrives, get SIGKILL. Returns 0 after a signal, else the
+    program's exit code: 128 + n if signal n ended it.
     """
     stop_requested, kill_requested = threading.Event(), threading.Event()
     with _on_signals(stop_requested, kill_requested):
@@ -43,7 +44,7 @@ def run(command: Sequence[str | Path], end_seconds: float = END_SECONDS, rest_se
         for process in rest:
             _signal(process, signal.SIGINT)
         for process in _wait(rest, rest_seconds, kill_requested):
-            print(f"Killed pid {process.pid}: it did not end after an interrupt.", file=sys.stderr)
+            print(f"Killing process {process.pid}: it did not end after an interrupt.", file=sys.stderr)
         while left := _members(program.pid):  # also processes that were started in the meantime
             for process in left:
                 _signal(process, signal.SIGKILL)

@@ -13,9 +13,9 @@ def register(app: typer.Typer) -> None:
 
 
 def migrate(pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")]) -> None:
-    """Set UTC in tables that an earlier release created in local time.
+    """Set UTC as the time zone of Hudi tables whose instants an earlier release named in local time.
 
-    Waits until their newest commit is in the past.
+    Waits until each table's newest instant, read as UTC, is in the past.
     """
     from cdc_lake.pipeline.bucket_location import location
     from cdc_lake.pipeline.loading import load

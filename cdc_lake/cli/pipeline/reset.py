@@ -1,4 +1,4 @@
-"""`cdc-lake reset PIPELINE`: remove everything that a pipeline created, after confirmation."""
+"""`cdc-lake reset PIPELINE`: delete a pipeline's connector, topics, objects and catalog entries, after confirmation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def reset(
     pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Remove a pipeline's connector, offsets, slot, topics, dashboards, catalog entries, tables and raw objects."""
+    """Delete a pipeline's connector, offsets, slot, topics, dashboards, catalog entries, raw objects and lake tables.
+
+    Everything else in the source database is kept.
+    """
     from cdc_lake.cli.samples.demos import journals
     from cdc_lake.pipeline.bucket_location import location
     from cdc_lake.pipeline.loading import load
@@ -29,8 +32,8 @@ def reset(
     loaded = load(pipeline)
     if not yes:
         typer.confirm(
-            f"Remove everything that pipeline {pipeline} created (connector, slot, topics, dashboards, raw objects, "
-            "lake tables)? The source's tables are kept.",
+            f"Delete the connector, slot, topics, dashboards, raw objects, dead letters and lake tables of pipeline "
+            f"{pipeline}? The source's tables are kept.",
             abort=True,
         )
     resources = resolved()

@@ -6,6 +6,8 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Callable
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -48,12 +50,15 @@ def run(
     )
     stop = threading.Event()
 
-    def request_stop(number: int, _frame: object) -> None:
+    def request_stop(_number: int, _frame: object) -> None:
         stop.set()
-        signal.signal(number, signal.SIG_DFL)
+        handle_signals(signal.SIG_DFL)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, request_stop)
+    def handle_signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, handler)
+
+    handle_signals(request_stop)
     with opened as systems, instance() as dagster:
 
         def report(event: dg.AssetMaterialization | dg.AssetObservation) -> None:

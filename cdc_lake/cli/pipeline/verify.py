@@ -31,15 +31,18 @@ def verify(
         bool, typer.Option("--apply", help="Land and apply pending records instead of waiting for the sensors.")
     ] = False,
     timeout: Annotated[
-        float, typer.Option(min=1, help="Seconds to wait until the lake has passed the point of comparison.")
+        float,
+        typer.Option(
+            min=1, help="Seconds to wait until the lake has applied all changes before the compared snapshot."
+        ),
     ] = 300,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of listed differences per table.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare source and lake row by row; the source may be written meanwhile.
 
-    Exit code 1 if they differ or a key was pending in too many runs, else 2 if the comparison of a table was not
-    possible.
+    Exit code 0 if all tables are equal; 1 if a table differs or a key stayed pending in too many runs; 2 if a table
+    could not be compared.
     """
     from rich.console import Console
 
@@ -158,7 +161,7 @@ def _counts(found: dict[str, VerifyReport]) -> Table:
 def _verdict(report: VerifyReport) -> str:
     if not report.clean:
         return "[red]not equal[/red]"
-    return "[green]equal[/green]" if report.passed else "[red]not compared[/red]"
+    return "[green]equal[/green]" if report.passed else "[red]keys not compared[/red]"
 
 
 def _differences(name: str, report: VerifyReport) -> Table:

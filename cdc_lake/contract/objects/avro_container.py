@@ -17,7 +17,7 @@ from cdc_lake.contract.source.avro_records import AvroValue, ValueDecoder
 
 EXTENSION = "avro"
 SCHEMA_ID = "cdc_lake.schema_id"
-"""The key of the file's metadata whose value is the id in the registry of the schema that the records have in Kafka."""
+"""The key of the file's metadata with the registry's id of the schema that the records have in Kafka."""
 
 
 def join(records: Sequence[AvroValue]) -> bytes:
@@ -36,7 +36,10 @@ def join(records: Sequence[AvroValue]) -> bytes:
 
 
 def values(body: bytes) -> Iterator[bytes]:
-    """Yield the records of an object as JSON, in order. Raises ValueError if the body is not a container file."""
+    """Return an iterator over an object's records as JSON, in order.
+
+    Raises ValueError if the body is not a container file, UndecodableError if its schema is not supported.
+    """
     reader = fastavro.reader(BytesIO(body))
-    decoder = ValueDecoder.of(reader.metadata["avro.schema"], "the schema of the object")
+    decoder = ValueDecoder.of(reader.metadata["avro.schema"], "schema")
     return map(decoder.text, reader)

@@ -22,7 +22,7 @@ from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Epochs, Start
 
-_RESTORE = "Restore the original manifests from earlier object versions of the bucket"
+_RESTORE = "Restore the original manifests from a backup or from earlier object versions"
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class Chain:
         stored = put_or_get(self.store, self.key(manifest.number), manifest.encode(), {"attempt": manifest.attempt})
         if stored.metadata.get("attempt") != manifest.attempt:
             raise RaceLostError(
-                f"Cannot commit manifest {manifest.number} of topic {self.topic}: another landing run committed it "
-                "first. Nothing is lost: this run starts again from the new end of the chain."
+                f"Cannot commit manifest {manifest.number} of topic {self.topic}: another run committed it first. No "
+                "record is lost. Run this again: it continues after that manifest."
             )
 
     def records(self, head: Manifest) -> int:
@@ -169,7 +169,7 @@ class Chain:
         prefix = object_names.manifest_prefix(self.pipeline, self.topic, self.id)
         for item in self.store.scan(prefix, after=self.key(number) if number else prefix):
             found = object_names.manifest_number(item.key)
-            if found is not None:  # the local S3 server lists the temporary file of a put in progress
+            if found is not None:
                 yield item.key, found
 
     def _require_none_after(self, number: int) -> None:
@@ -185,9 +185,10 @@ class Chain:
     def _require_own(self, manifest: Manifest) -> None:
         if manifest.chain != self.id:
             raise ManifestGapError(
-                f"Cannot use manifest {manifest.number} of topic {self.topic}: it was copied from "
-                f"{_chain_name(manifest.chain)} into {_chain_name(self.id)}. Nothing was changed. Remove "
-                f"{self.key(manifest.number)}, or {reset_advice(self.pipeline)}."
+                f"Cannot use manifest {manifest.number} of topic {self.topic}: its key "
+                f"{self.key(manifest.number)} belongs to {_chain_name(self.id)}, but its content to "
+                f"{_chain_name(manifest.chain)}. Nothing was changed. Restore the original object, delete it if there "
+                f"was none, or {reset_advice(self.pipeline)}."
             )
 
 

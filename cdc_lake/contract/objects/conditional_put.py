@@ -32,8 +32,8 @@ def put_or_get(store: ObjectStore, key: str, body: bytes, metadata: Mapping[str,
         return retrying(_put_or_get_once, store, key, body, dict(metadata or {}))
     except _NoObjectError as error:
         raise ObjectConflictError(
-            f"Cannot put {key}: the store rejects the put because the object exists or is being put, but lists no such "
-            "object. Find out which other program writes below this prefix, then run this again."
+            f"Cannot put {key}: the store rejected {_MAX_PUTS} attempts because the object exists or is being put, but "
+            "a read finds no object. Find out which other program writes this object, then run this again."
         ) from error
 
 

@@ -111,27 +111,27 @@ class DeadLetter(BaseModel):
 
 
 def put_value(store: ObjectStore, pipeline: str, letter: DeadLetter, value: bytes | None) -> None:
-    """Store a letter's value. put() must follow: a value without the JSON object is not listed as a letter."""
+    """Store a letter's value. put() must follow: a value without the JSON object is not listed as a letter.
+
+    Raises ObjectConflictError if the value of another record is stored at this offset.
+    """
     if value is not None:
-        _put_once(store, f"{object_names.dead_letter_prefix(pipeline)}{letter.name()}{_VALUE}", value)
+        key = f"{object_names.dead_letter_prefix(pipeline)}{letter.name()}{_VALUE}"
+        if put_or_get(store, key, value).body != value:
+            raise _other_record(pipeline, letter, key)
 
 
 def put(store: ObjectStore, pipeline: str, letters: Sequence[DeadLetter]) -> None:
     """Store letters, after put_value() has stored their values.
 
     A letter that exists is not changed, so that a batch that is applied twice creates one letter. Raises
-    ObjectConflictError if the existing letter is of another record.
+    ObjectConflictError if the existing letter describes another record.
     """
     for letter in letters:
         key = _key(pipeline, letter)
         found = DeadLetter.model_validate_json(put_or_get(store, key, _body(letter)).body)
         if found.sha256 != letter.sha256:
-            raise ObjectConflictError(
-                f"Cannot put dead letter {key}: the key holds the dead letter of a different record. The topic was "
-                "re-created before its first batch was landed. Nothing was changed. Read the letter (`cdc-lake dlq "
-                f"show {pipeline} {found.id}`), drop it (`cdc-lake dlq drop {pipeline} {found.id}`), then run this "
-                "again."
-            )
+            raise _other_record(pipeline, letter, key)
 
 
 def keys(store: ObjectStore, pipeline: str) -> Iterator[str]:
@@ -140,7 +140,7 @@ def keys(store: ObjectStore, pipeline: str) -> Iterator[str]:
 
 
 def letters(store: ObjectStore, pipeline: str, closed: bool = False) -> Iterator[DeadLetter]:
-    """Yield a pipeline's open or closed dead letters, ordered by topic, partition and offset."""
+    """Yield a pipeline's open or closed dead letters in the order of their keys: partition 10 precedes partition 2."""
     prefix = object_names.closed_letter_prefix(pipeline) if closed else object_names.dead_letter_prefix(pipeline)
     for item in store.scan(prefix):
         stored = store.get(item.key) if item.key.endswith(_LETTER) else None
@@ -237,6 +237,15 @@ def _replace(store: ObjectStore, pipeline: str, before: DeadLetter, after: DeadL
         # A put that is retried after a lost response finds its own object.
         return now is not None and now.body == _body(after)
     return True
+
+
+def _other_record(pipeline: str, letter: DeadLetter, key: str) -> ObjectConflictError:
+    return ObjectConflictError(
+        f"Cannot store dead letter {letter.id}: {key} is that of another record at this offset. The topic was probably "
+        "re-created before its first batch was landed. Nothing was changed. Read the stored letter (`cdc-lake dlq show "
+        f"{pipeline} {letter.id}`) and drop it (`cdc-lake dlq drop {pipeline} {letter.id}`); if there is no such "
+        "letter, save and delete the object. Then run this again."
+    )
 
 
 def _put_once(store: ObjectStore, key: str, value: bytes) -> None:

@@ -81,9 +81,9 @@ def _sink_values(body: bytes, item: LandedObject, part: SinkPart) -> list[bytes]
     if len(values) != item.records or hashlib.sha256(join_lines(values)).hexdigest() != item.sha256:
         raise _damaged(
             item,
-            f"the {item.records} records after line {part.skip} are not those that its manifest lists. The sink "
-            "connector may have rewritten the object",
-            f"the version with ETag {item.etag} (the bucket keeps versions)",
+            f"its records after line {part.skip} are not those that its manifest lists. The sink connector may have "
+            "rewritten the object",
+            f"the version with ETag {item.etag}, if the bucket keeps versions",
         )
     return values
 

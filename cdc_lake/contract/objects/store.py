@@ -16,8 +16,11 @@ import boto3
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    CredentialRetrievalError,
     NoCredentialsError,
     PartialCredentialsError,
+    SSOError,
+    TokenRetrievalError,
 )
 
 from cdc_lake.contract.errors import ContractError, StoreRefusedError, StoreUnreachableError
@@ -27,12 +30,21 @@ from cdc_lake.contract.secret_fields import RoleKey
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
-# S3 answers a failed If-None-Match or If-Match with 412, and with 409 while another conditional put of
-# the same key is in progress (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html).
-_PRECONDITION = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
+# S3 answers a failed If-None-Match or If-Match with 412, with 409 while another conditional put of the same key is in
+# progress, and a put with If-Match with NoSuchKey if there is no object
+# (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html).
+_PRECONDITION = {"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "412", "409"}
 _MISSING = {"NoSuchKey", "404", "NotFound"}
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"}
 _THROTTLED = {"SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded"}
+_NO_CREDENTIALS = (
+    CredentialRetrievalError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    SSOError,
+    TokenRetrievalError,
+)
+"""boto3 raises these before it sends a request: it finds no credentials, or the login of `aws sso login` expired."""
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -231,15 +243,20 @@ class S3Store:
         if code in _EXPIRED or code in _THROTTLED:
             todo = "Get new credentials" if code in _EXPIRED else "Wait until the store has fewer requests"
             return StoreRefusedError(
-                f"{what}: the object store at {endpoint} failed ({cause}). {todo}, then run this again."
+                f"{what}: the object store at {endpoint} rejected the request ({cause}). {todo}, then run this again."
             )
-        if isinstance(error, ClientError | NoCredentialsError | PartialCredentialsError):
+        if isinstance(error, _NO_CREDENTIALS):
+            return StoreRefusedError(
+                f"{what}: boto3 has no valid credentials ({cause}). Set credentials, or log in again with `aws sso "
+                "login`, then run this again."
+            )
+        if isinstance(error, ClientError):
             todo = (
                 "`cdc-lake status` shows the local store, `cdc-lake logs s3` its log."
                 if local
                 else "Check the credentials and their permissions, and that the bucket exists."
             )
-            return StoreRefusedError(f"{what}: the object store at {endpoint} failed ({cause}). {todo}")
+            return StoreRefusedError(f"{what}: the object store at {endpoint} rejected the request ({cause}). {todo}")
         todo = (
             "`cdc-lake status` shows whether the local store runs, `cdc-lake up` starts it. Then run this again."
             if local

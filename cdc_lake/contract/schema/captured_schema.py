@@ -146,7 +146,7 @@ class TableSchema(BaseModel):
         return tuple(column for column in self.columns if column.inserted is None)
 
     def lake_columns(self) -> list[tuple[str, str]]:
-        """Return name and Hive type of each column: columns, dropped columns, EVENT_FIELDS, and ORDER_COLUMN."""
+        """Return name and Hive type of each column: columns, dropped columns, EVENT_FIELDS, and `__order`."""
         own = [(column.name.lower(), column.lake_type) for column in (*self.columns, *self.dropped)]
         return [*own, *((name.lower(), kind) for name, kind in EVENT_FIELDS.items()), ("__order", "string")]
 
@@ -168,7 +168,7 @@ def require_versions(store: ObjectStore, pipeline: str, table: str) -> list[Tabl
     found = versions(store, pipeline, table)
     if not found:
         raise ContractError(
-            f"Cannot read the schema of {table}: none is captured yet. Materialise "
+            f"Cannot read the schema of {table}: no version is captured yet. Materialise asset "
             f"{asset_name(pipeline, 'source', table.rpartition('.')[2])}."
         )
     return found
@@ -228,7 +228,9 @@ def name_fault(name: str) -> str | None:
     """Return why the lake cannot have a column of this name; None if it can."""
     if not _NAME.fullmatch(name):
         return "its name is not valid in the lake's formats (letters, digits and '_', not starting with a digit)"
-    return "its name is that of a column that the lake adds" if name.lower().startswith(("__", "_hoodie_")) else None
+    if name.lower().startswith(("__", "_hoodie_")):
+        return "its name begins with '__' or '_hoodie_', as those of the columns that the lake adds"
+    return None
 
 
 def _unsupported_type_error(column: Column, table: str | None = None) -> UnsupportedTypeError:

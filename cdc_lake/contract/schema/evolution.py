@@ -143,7 +143,7 @@ def schema_change_error(pipeline: str, table: str, faults: Sequence[str]) -> Sch
     """Return the error for changes that only a new snapshot can apply."""
     return SchemaChangeError(
         f"Cannot apply the schema change of {table} to the stored data: {'; '.join(faults)}. Nothing was changed. Run "
-        f"`cdc-lake resnapshot {pipeline}`, which reads the table again with its new schema."
+        f"`cdc-lake resnapshot {pipeline}`, which reads all tables of the pipeline again."
     )
 
 

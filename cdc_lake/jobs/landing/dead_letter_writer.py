@@ -16,7 +16,7 @@ from cdc_lake.contract.objects.store import ObjectStore
 def write(
     store: ObjectStore, pipeline: str, topic: str, epoch: int, batch: pa.RecordBatch, row: int, reason: str
 ) -> DeadLetter:
-    """Store the value of a record of a batch (see RawWriter), and return its dead letter."""
+    """Store the value of a record of a batch (see RawWriter), and return its dead letter, which the caller stores."""
     record = {name: batch.column(name)[row].as_py() for name in ("partition", "offset", "value", "key", "headers")}
     letter = DeadLetter.of(
         topic,
@@ -33,10 +33,10 @@ def write(
 
 
 def too_many(topic: str, limit: int, reason: str, partition: int, offset: int) -> TooManyDeadLettersError:
-    """Return the error for more dead letters than the limit; the producer is probably faulty."""
+    """Return the error for more dead letters than the limit."""
     return TooManyDeadLettersError(
-        f"Cannot land topic {topic}: more than {limit} records cannot be stored in raw objects. The last one is in "
-        f"partition {partition} at offset {offset}: {reason}. Nothing was committed. "
-        f"`cdc-lake topic peek {topic}` shows the topic's records. If they are correct, raise dead_letter_limit in the "
-        "pipeline's YAML."
+        f"Cannot land topic {topic}: more than {limit} records of a batch cannot be stored in raw objects. One of them "
+        f"is in partition {partition} at offset {offset}: {reason}. Nothing was committed. `cdc-lake topic peek "
+        f"{topic} --partition {partition} --offset {offset}` shows it. Correct the program that writes the topic; to "
+        "land these records as dead letters, raise dead_letter_limit in the pipeline's YAML."
     )

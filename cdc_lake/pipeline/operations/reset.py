@@ -1,4 +1,4 @@
-"""Reset a pipeline: delete everything that it created, in an order that is safe to interrupt.
+"""Reset a pipeline: delete what it created outside the source database, and its slot, in an order safe to interrupt.
 
 1. The connector, so that it stops writing.
 2. Its offsets, slot and topics. Changes would be lost if an offset remained after its topic was deleted, or a slot
@@ -6,8 +6,8 @@
 3. Dashboards and catalog entries, so that no reader sees a table without files.
 4. The lake, raw objects and dead letters.
 
-The source's tables and publication are kept: they do not belong to the pipeline. A polled pipeline has no connector and
-no slot; the state of its polls is deleted with the raw objects, after the topics.
+Nothing else in the source database is deleted: other pipelines can use its publication and its heartbeat table. A
+polled pipeline has no connector and no slot; the state of its polls is deleted with the raw objects, after the topics.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def reset(
     dashboards: Dashboards,
     lease_wait_seconds: float = lease.WAIT_SECONDS,
 ) -> Iterator[str]:
-    """Delete everything that a pipeline created; yield a line for each deleted item.
+    """Delete what a pipeline created (see above); yield a line for each deleted item.
 
     Holds the leases of resnapshots, polls, landings and lake tables, so that nothing restarts the connector and no
     writer commits meanwhile. An interrupted reset can be run again. A landing that was paused and lost its lease cannot

@@ -28,7 +28,7 @@ def _null(given: object) -> object:
 
 
 class ValuesSpec(YamlModel):
-    """How values are stored that PostgreSQL's types have and the lake's types do not."""
+    """What is stored for values that PostgreSQL's types have and the lake's types do not: infinity and NaN."""
 
     infinity: Annotated[Literal["dead_letter", "null", "max"], BeforeValidator(_null)] = Field(
         default="dead_letter",
@@ -51,8 +51,8 @@ class PollSpec(YamlModel):
 
     mode: Literal["timestamp", "incrementing", "timestamp_and_incrementing"] = Field(
         default="timestamp",
-        description="timestamp (a trigger sets it at every insert and update), incrementing (rows are only inserted) "
-        "or timestamp_and_incrementing (the timestamp is NULL until the first update)",
+        description="timestamp (a trigger sets the column at every insert and update), incrementing (rows are only "
+        "inserted) or timestamp_and_incrementing (the timestamp is NULL until the first update)",
     )
     timestamp: Identifier = Field(default="", description="the column with the time of the row's last change")
     incrementing: Identifier = Field(default="", description="the column that a sequence fills")
@@ -76,7 +76,7 @@ class PollSpec(YamlModel):
 
 
 class TableSpec(YamlModel):
-    """One lake table."""
+    """One captured table; each target has a lake table for it."""
 
     name: Identifier = Field(description="the table's name; with source.kind log, as at the source")
     key: Identifiers = Field(min_length=1, description="the primary key's columns, at least one")
@@ -100,7 +100,8 @@ class TableSpec(YamlModel):
         default="", description="the last part of the topic's name, if not the table's; with source.kind query"
     )
     poll: PollSpec | None = Field(
-        default=None, description="a mapping with mode, timestamp, incrementing, table and sql; with source.kind query"
+        default=None,
+        description="a mapping with mode, timestamp, incrementing, time_zone, table and sql; with source.kind query",
     )
 
     @model_validator(mode="after")

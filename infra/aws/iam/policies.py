@@ -51,7 +51,8 @@ def allow(
         )
     if "*" in resources and (avoidable := [action for action in actions if action not in ONLY_ON_STAR]):
         raise ValueError(
-            f"Cannot allow {', '.join(avoidable)} on every resource. Name the resources, or the reason in ONLY_ON_STAR."
+            f"Cannot allow {', '.join(avoidable)} on every resource: ONLY_ON_STAR has no reason for it. Name the "
+            "resources, or add the reason."
         )
     return iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=conditions)
 
@@ -70,7 +71,7 @@ def service(name: str, stack: Stack, *, source: str | None = None) -> iam.Servic
 
 
 def arn(stack: Stack, service_name: str, resource: str, *, region: str | None = None) -> str:
-    """Return the ARN of a resource of this account and region; `resource` includes the type: `table/datalake/x`."""
+    """Return the ARN of a resource of this account, by default in its region; `resource` has the type: `table/x`."""
     made: str = stack.format_arn(
         service=service_name, resource=resource, region=region, arn_format=ArnFormat.NO_RESOURCE_NAME
     )

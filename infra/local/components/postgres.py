@@ -105,7 +105,7 @@ class PostgresComponent:
         draft.rename(folder / "data")
 
     def launch(self, context: StackContext) -> Launch:
-        """Return the postmaster process."""
+        """Return how to start the postmaster."""
         folder = context.folder(self.name)
         configuration = f"config_file={folder / 'postgresql.conf'}"
         argv = (str(binaries() / "postgres"), "-D", str(folder / "data"), "-c", configuration)
@@ -126,10 +126,10 @@ class PostgresComponent:
 
 
 def _ensure_capture_role(connection: psycopg2.extensions.connection, password: str) -> None:
-    """Create the role of connectors if it is missing, and set its password; its only privilege is to read the WAL.
+    """Create the role of connectors if it is missing, and set its password.
 
-    The pipelines grant it the tables that it may read. It bypasses row-level security, which would silently drop rows
-    from its snapshots.
+    The role can log in, read the WAL and bypass row-level security, since its snapshots would otherwise lack rows
+    without an error. The pipelines grant it SELECT on their tables.
     """
     role = sql.Identifier(CAPTURE_ROLE)
     # The server gets only the hash, because it logs statements that fail.

@@ -70,6 +70,7 @@ def _read(path: Path) -> _SecretsFile:
         return _SecretsFile.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
         raise StackError(
-            f"Cannot read {path}: it was changed and is not valid ({error.error_count()} errors). Restore it "
-            f"from a copy, or run `cdc-lake down`, remove {path.parent} and start over."
+            f"Cannot read {path}: it is not valid (errors: {error.error_count()}). Restore it from a copy. "
+            f"Without a copy, run `cdc-lake down` and delete {path.parent}, which has all data of the stack; then run "
+            "`cdc-lake up`."
         ) from None

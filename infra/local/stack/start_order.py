@@ -34,7 +34,7 @@ def waits_for(component: Component) -> tuple[str, ...]:
 
 
 def dependents(components: Sequence[Component], names: Collection[str]) -> set[str]:
-    """Return the components with the address of one of `names`, directly or indirectly, without `names` themselves."""
+    """Return the other components whose configuration has the address of one of `names`, directly or indirectly."""
     return _reached(names, {component.name: _addresses(component) for component in components})
 
 
@@ -44,7 +44,7 @@ def _addresses(component: Component) -> tuple[str, ...]:
 
 
 def started_after(components: Sequence[Component], names: Collection[str]) -> set[str]:
-    """Return the components that start after one of `names`, directly or indirectly, without `names` themselves."""
+    """Return the other components that start after one of `names`, directly or indirectly."""
     return _reached(names, {component.name: waits_for(component) for component in components})
 
 

@@ -6,12 +6,26 @@ from pathlib import Path
 
 from botocore.exceptions import ClientError
 from pydantic import Field
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from resources.aws.aws_resource import AwsRequestFailed, AwsResource
 
 _MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
 # S3 rejects a put with If-None-Match by 412 if the key exists, and by 409 during another conditional put of the key.
-_EXISTS = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409"})
+_EXISTS = frozenset({"PreconditionFailed", "412"})
+_IN_PROGRESS = frozenset({"ConditionalRequestConflict", "409"})
+
+
+def _in_progress(error: BaseException) -> bool:
+    return isinstance(error, ClientError) and error.response.get("Error", {}).get("Code") in _IN_PROGRESS
+
+
+_RETRY_CONFLICTS = Retrying(
+    retry=retry_if_exception(_in_progress),
+    stop=stop_after_attempt(6),
+    wait=wait_random_exponential(multiplier=0.05, max=2),
+    reraise=True,
+)
 
 
 class JobFiles(AwsResource):
@@ -26,10 +40,11 @@ class JobFiles(AwsResource):
         return f"{self.scheme}://{self.bucket}/{self.prefix}{name}"
 
     def put_new(self, name: str, body: bytes) -> bool:
-        """Create an object unless it exists; return whether it was created."""
+        """Create an object unless it exists; return whether it was created. Waits for a put that is in progress."""
         with self.translate_errors(f"write {self.uri(name)}"):
+            put = self.client("s3").put_object
             try:
-                self.client("s3").put_object(Bucket=self.bucket, Key=f"{self.prefix}{name}", Body=body, IfNoneMatch="*")
+                _RETRY_CONFLICTS(put, Bucket=self.bucket, Key=f"{self.prefix}{name}", Body=body, IfNoneMatch="*")
             except ClientError as error:
                 if error.response.get("Error", {}).get("Code") in _EXISTS:
                     return False

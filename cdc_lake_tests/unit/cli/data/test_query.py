@@ -108,6 +108,12 @@ def test_changing_statements_are_rejected_without_write(
     assert not athena.statements
 
 
+def test_text_that_cannot_be_parsed_is_rejected_without_write() -> None:
+    assert read_only_fault("(((") == (
+        "Cannot tell whether the statement only reads: it cannot be parsed. Correct it, or add --write to run it."
+    )
+
+
 @pytest.mark.parametrize(
     "sql", ["SELECT 1; DROP TABLE t", "SELECT 1 FRM (; DROP TABLE t", "EXPLAIN ANALYZE SELECT 1 FRM ('; SELECT 1')"]
 )
@@ -224,7 +230,7 @@ def test_json_output_rejects_duplicate_column_names(app: typer.Typer, athena: Fa
 
     result = CliRunner().invoke(app, ["query", "SELECT 1 a, 2 a", "-f", "json"])
 
-    assert "Rename columns with AS" in getattr(result.exception, "user_message", "")
+    assert "Give each another name with AS" in getattr(result.exception, "user_message", "")
 
 
 def test_the_error_of_a_failed_query_is_raised(app: typer.Typer, athena: FakeAthena) -> None:

@@ -42,7 +42,7 @@ def test_reset_with_yes_prints_what_it_removed(commands: Shop) -> None:
 def test_reset_without_confirmation_removes_nothing(commands: Shop) -> None:
     found = run("shop", answer="n\n")
     assert found.exit_code == 1
-    assert "Remove everything that pipeline shop created" in found.stdout
+    assert "dead letters and lake tables of pipeline shop?" in found.stdout
     assert "The source's tables are kept." in found.stdout
     assert commands.steps.done == []
 

@@ -50,6 +50,8 @@ def test_reports_are_stored_and_printed_until_a_signal(
         report(dg.AssetObservation(shop.orders.key("raw"), metadata={"error": "no topic"}))
         os.kill(os.getpid(), signal.SIGTERM)
         assert stop.wait(BOUND)
+        # The next signal of either kind ends the process.
+        assert {signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)} == {signal.SIG_DFL}
 
     monkeypatch.setattr(run, "run", running)
     spark = LocalSpark(java_home="", jars="", properties=[], store=ObjectStore(bucket="shop"))

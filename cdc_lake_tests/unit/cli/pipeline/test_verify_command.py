@@ -43,7 +43,7 @@ def run_verify(monkeypatch: pytest.MonkeyPatch, report: VerifyReport, *options: 
 
 @pytest.mark.parametrize(
     ("report", "code", "verdict"),
-    [(EQUAL, 0, "equal"), (PENDING, 0, "equal"), (NEVER_COMPARED, 1, "not compared"), (DIFFERENT, 1, "not equal")],
+    [(EQUAL, 0, "equal"), (PENDING, 0, "equal"), (NEVER_COMPARED, 1, "keys not compared"), (DIFFERENT, 1, "not equal")],
 )
 def test_verdict_and_exit_code(monkeypatch: pytest.MonkeyPatch, report: VerifyReport, code: int, verdict: str) -> None:
     found = run_verify(monkeypatch, report)

@@ -79,9 +79,9 @@ def test_putting_a_batch_twice_stores_each_letter_once() -> None:
 
 def test_another_record_at_the_same_offset_is_a_conflict() -> None:
     store = with_letter(MemoryStore())
-    with pytest.raises(ObjectConflictError, match="the key holds the dead letter of a different record"):
+    with pytest.raises(ObjectConflictError, match="is that of another record at this offset"):
         dead_letters.put(store, PIPELINE, [DeadLetter.of(TOPIC, 2, 17, "r", b"another")])
-    with pytest.raises(ObjectConflictError, match="exists with another value"):
+    with pytest.raises(ObjectConflictError, match=r"\.value is that of another record at this offset"):
         dead_letters.put_value(store, PIPELINE, LETTER, b"another")
     # A letter of another epoch has another key.
     with_letter(store, DeadLetter.of(TOPIC, 2, 17, "r", b"another", epoch=1), b"another")

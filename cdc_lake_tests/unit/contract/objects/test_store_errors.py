@@ -11,7 +11,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import boto3
 import pytest
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    SSOTokenLoadError,
+    TokenRetrievalError,
+    UnauthorizedSSOTokenError,
+)
 
 from cdc_lake.contract.errors import StoreRefusedError, StoreUnreachableError
 from cdc_lake.contract.objects.store import PreconditionFailedError, S3Location, S3Store
@@ -123,7 +132,7 @@ def test_a_refused_request_is_reported_with_operation_and_object(
         OPERATIONS[operation](serve(403, "AccessDenied"))
     message = caught.value.user_message
     assert message.startswith(f"Cannot {operation} s3://bucket/raw/shop/x.json: the object store at http://127.0.0.1:")
-    assert "failed (An error occurred" in message
+    assert "rejected the request (An error occurred" in message
     assert "`cdc-lake logs s3`" in caught.value.user_message
     assert isinstance(caught.value.__cause__, ClientError)
 
@@ -152,9 +161,35 @@ def test_missing_and_existing_objects_are_not_failures(serve: Callable[[int, str
         lambda: existing_store.put_new("x", b""),
         lambda: existing_store.replace("x", b"", "etag"),
     ]
+    # S3's response to If-Match without an object.
+    puts.append(lambda: missing_store.replace("x", b"", "etag"))
     for put in puts:
         with pytest.raises(PreconditionFailedError):
             put()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NoCredentialsError(),
+        UnauthorizedSSOTokenError(),
+        SSOTokenLoadError(profile_name="work", error_msg="expired"),
+        TokenRetrievalError(provider="sso", error_msg="expired"),
+        CredentialRetrievalError(provider="process", error_msg="exit code 1"),
+    ],
+)
+def test_missing_credentials_are_not_reported_as_an_unreachable_store(
+    monkeypatch: pytest.MonkeyPatch, error: BotoCoreError
+) -> None:
+    def fail(**_: object) -> None:
+        raise error
+
+    store = store_at(unused_endpoint())
+    monkeypatch.setattr(store.client, "get_object", fail)
+    with pytest.raises(
+        StoreRefusedError, match=r"Cannot read s3://bucket/x: boto3 has no valid credentials .*sso login"
+    ):
+        store.get("x")
 
 
 def test_the_driver_raises_the_error_of_an_executor() -> None:

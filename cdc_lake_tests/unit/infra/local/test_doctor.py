@@ -119,6 +119,6 @@ def test_an_inaccessible_folder_is_named(tmp_path: Path) -> None:
         folder.chmod(folder.stat().st_mode | 0o011)
     require_access("nobody", [closed / "inner"])
     closed.chmod(0o700)
-    with pytest.raises(StackError, match=f"nobody cannot enter {closed}, .*chmod o\\+x {closed}"):
+    with pytest.raises(StackError, match=f"user nobody: this user cannot enter {closed}, .*chmod o\\+x {closed}"):
         require_access("nobody", [closed / "inner"])
     assert first_closed(closed / "inner", uid=0, gid=0) is None

@@ -143,7 +143,7 @@ VIRTUAL = "virtual generated, never published"
         ({"type_name": "polygon", "base_type": "polygon"}, "the lake has no type for PostgreSQL's polygon"),
         ({"resolved_type": "numeric(6,2)[]", "kind": "array"}, "the lake has no type for PostgreSQL's numeric(6,2)[]"),
         ({"name": "T x"}, "its name is not valid in the lake's formats (letters, digits and '_', not starting with a "),
-        ({"name": "__op"}, "its name is that of a column that the lake adds"),
+        ({"name": "__op"}, "its name begins with '__' or '_hoodie_'"),
     ],
     ids=["virtual", "stored", "type", "array", "name", "reserved name"],
 )

@@ -38,7 +38,7 @@ def test_permissions_of_secrets_are_restored(tmp_path: Path) -> None:
 
 def test_damaged_secrets_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{}")
-    with pytest.raises(StackError, match=r"a\.json: it was changed and is not valid"):
+    with pytest.raises(StackError, match=r"a\.json: it is not valid"):
         load_or_make(tmp_path / "a.json")
 
 
