@@ -48,7 +48,7 @@ class SourceBrokenError(ContractError):
     """The stream from the source cannot be continued: changes are lost, or may be lost."""
 
 
-class EpochUnopenedError(ContractError):
+class EpochNotLandedError(ContractError):
     """The source has a new epoch, and the manifests do not contain its first offsets yet."""
 
 
@@ -100,7 +100,7 @@ class LeaseLostError(ContractError):
     """This writer's lease expired or was taken by another writer. This writer must not commit."""
 
 
-class SchemaUnexplainedError(ContractError):
+class UnknownColumnsError(ContractError):
     """Records, or the source table, have columns that differ from the captured schema versions."""
 
 

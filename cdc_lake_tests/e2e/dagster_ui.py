@@ -13,7 +13,7 @@ import httpx
 import psutil
 from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
 
-from cdc_lake.cli.local_stack.session import END_SECONDS, REST_SECONDS
+from cdc_lake.cli.local_stack.session import END_SECONDS, REMAINING_SECONDS
 
 if TYPE_CHECKING:  # conftest.py imports this module
     from cdc_lake_tests.helpers.command_line import CommandLine
@@ -46,7 +46,7 @@ def running_ui(cli: CommandLine) -> Iterator[Ui]:
         yield found
     finally:
         os.killpg(running.pid, signal.SIGINT)
-        running.wait(timeout=END_SECONDS + REST_SECONDS + 20)
+        running.wait(timeout=END_SECONDS + REMAINING_SECONDS + 20)
         assert running.returncode == 0
         assert not _left(cli), "`cdc-lake dev` has left processes running"
 

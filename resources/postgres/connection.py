@@ -51,7 +51,8 @@ def open_connection(login: Login, database: str) -> Connection:
 def _translated(error: psycopg2.OperationalError, login: Login, database: str) -> ResourceError:
     # A failed connection has no SQLSTATE, so the cause is recognized by libpq's message.
     text = str(error).strip()
-    reason = text.splitlines()[0] if text else "no reason given"
+    # "connection to server at "host", port 1 failed: reason"
+    reason = text.splitlines()[0].rpartition(" failed: ")[2] if text else "no reason given"
     server = f"PostgreSQL at {login.host}:{login.port}"
     if f'database "{database}" does not exist' in text:
         message = f"Cannot connect to database {database}: {server} has no such database."

@@ -19,13 +19,15 @@ import psutil
 
 END_SECONDS = 150.0
 """Time for `dagster dev` to end: it waits 60 s for its web server, then 60 s for its daemon, before it kills them."""
-REST_SECONDS = 30.0
+REMAINING_SECONDS = 30.0
 """Time for the runs to record that they were interrupted."""
 _POLL_SECONDS = 0.2
 _GONE = (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied)
 
 
-def run(command: Sequence[str | Path], end_seconds: float = END_SECONDS, rest_seconds: float = REST_SECONDS) -> int:
+def run(
+    command: Sequence[str | Path], end_seconds: float = END_SECONDS, remaining_seconds: float = REMAINING_SECONDS
+) -> int:
     """Run the command until it ends, or this process gets SIGINT, SIGTERM or SIGHUP.
 
     On a signal, SIGINT is sent to the program, then to the other processes of its session. Processes that do not end
@@ -43,7 +45,7 @@ def run(command: Sequence[str | Path], end_seconds: float = END_SECONDS, rest_se
         rest = _members(program.pid)
         for process in rest:
             _signal(process, signal.SIGINT)
-        for process in _wait(rest, rest_seconds, kill_requested):
+        for process in _wait(rest, remaining_seconds, kill_requested):
             print(f"Killing process {process.pid}: it did not end after an interrupt.", file=sys.stderr)
         while left := _members(program.pid):  # also processes that were started in the meantime
             for process in left:

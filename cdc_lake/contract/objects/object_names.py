@@ -21,7 +21,7 @@ _OBJECT = re.compile(
     r"(?P=topic)\+(?P=partition)\+(?P<first>\d{20})\+(?P<last>\d{20})\.(?P<ext>[a-z0-9.]+)",
     re.ASCII,
 )
-_GENERATION = re.compile(r"(?:chain=(?P<chain>[A-Za-z0-9]+)/)?(?:epoch=(?P<epoch>[1-9]\d*)/)?", re.ASCII)
+_CHAIN_AND_EPOCH = re.compile(r"(?:chain=(?P<chain>[A-Za-z0-9]+)/)?(?:epoch=(?P<epoch>[1-9]\d*)/)?", re.ASCII)
 _MANIFEST = re.compile(r"(?:chain=[A-Za-z0-9]+/)?(\d{20})\.json", re.ASCII)
 _SAFE = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -65,9 +65,9 @@ class ObjectName:
         found = _OBJECT.fullmatch(key)
         if found is None:
             return None
-        generation = _GENERATION.match(found["fields"])
-        epoch, chain = (generation["epoch"], generation["chain"]) if generation else (None, None)
-        fields = found["fields"][generation.end() if generation else 0 :]
+        begin = _CHAIN_AND_EPOCH.match(found["fields"])
+        epoch, chain = (begin["epoch"], begin["chain"]) if begin else (None, None)
+        fields = found["fields"][begin.end() if begin else 0 :]
         return cls(
             found["pipeline"],
             found["topic"],
@@ -96,7 +96,7 @@ def require_safe(part: str, what: str) -> str:
 
 
 def pipeline_prefix(pipeline: str) -> str:
-    """Return the prefix of a pipeline's raw objects, manifests, schema versions, epochs and stage states."""
+    """Return the prefix of all objects of a pipeline below raw/."""
     return f"raw/{require_safe(pipeline, 'pipeline')}/"
 
 
@@ -111,7 +111,10 @@ def manifest_prefix(pipeline: str, topic: str, chain: str = "") -> str:
 
 
 def epoch_objects_prefix(pipeline: str, topic: str, epoch: int = 0, chain: str = "") -> str:
-    """Return the prefix of the raw objects of a topic in one epoch and chain; epoch 0 includes later ones."""
+    """Return the prefix of the raw objects of a topic in one epoch and chain.
+
+    That of epoch 0 contains later epochs, and that of the first chain's epoch 0 is the topic's prefix.
+    """
     return f"{topic_prefix(pipeline, topic)}{_chain_folder(chain)}{f'epoch={epoch}/' if epoch else ''}"
 
 
@@ -126,7 +129,7 @@ def partition_prefix(
     return f"{epoch_objects_prefix(pipeline, topic, epoch, chain)}{folders}partition={partition}/"
 
 
-def objects_from(
+def listing_start(
     pipeline: str, topic: str, partition: int, first: int, epoch: int = 0, chain: str = "", fields: Sequence[str] = ()
 ) -> str:
     """Return the start of a listing of a partition's objects from offset `first` on.
@@ -189,17 +192,17 @@ def stage_state_key(pipeline: str, stage: str, name: str) -> str:
     return f"{pipeline_prefix(pipeline)}_notes/{require_safe(stage, 'stage')}/{require_safe(name, 'asset')}.json"
 
 
-def pending_key(pipeline: str, table: str) -> str:
+def pending_counts_key(pipeline: str, table: str) -> str:
     """Return the key of a lake table's pending counts (contract/table/pending_counts.py)."""
     return f"{pipeline_prefix(pipeline)}_pending/{require_safe(table, 'table')}.json"
 
 
-def continuity_key(pipeline: str) -> str:
+def stream_progress_key(pipeline: str) -> str:
     """Return the key of a pipeline's stream progress (contract/source/stream_progress.py)."""
     return f"{pipeline_prefix(pipeline)}_continuity.json"
 
 
-def poll_key(pipeline: str, table: str) -> str:
+def poll_state_key(pipeline: str, table: str) -> str:
     """Return the key of the state of polling a table (contract/source/poll_state.py)."""
     return f"{pipeline_prefix(pipeline)}_polls/{require_safe(table, 'table')}.json"
 

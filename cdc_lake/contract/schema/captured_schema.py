@@ -127,7 +127,7 @@ class TableSchema(BaseModel):
     epoch: int = 0
 
     @property
-    def whole_old_rows(self) -> bool:
+    def allows_full_replica_identity(self) -> bool:
         """Whether the replica identity can be FULL, so that changes contain the whole old row.
 
         PostgreSQL 18 rejects UPDATE and DELETE of a published table whose replica identity has a column that is not

@@ -61,44 +61,44 @@ def record_layouts(versions: Sequence[TableSchema], epochs: Iterable[int] | None
     """Return a layout for each range of epochs between resnapshots, limited to those of `epochs` if given."""
     firsts = sorted({version.epoch for version in versions})
     found = []
-    for place, first in enumerate(firsts):
+    for index, first in enumerate(firsts):
         # Epochs before the first known one have its layout.
-        start, end = (0 if place == 0 else first), (firsts[place + 1] if place + 1 < len(firsts) else None)
-        generation = [version for version in versions if version.epoch == first]
-        omitted = frozenset(column.name for version in generation for column in version.omitted)
-        whole = all(version.whole_old_rows for version in generation)
-        found.append(RecordLayout(start, end, tuple(_columns(generation, versions[-1])), omitted, whole))
+        start, end = (0 if index == 0 else first), (firsts[index + 1] if index + 1 < len(firsts) else None)
+        same_epoch = [version for version in versions if version.epoch == first]
+        omitted = frozenset(column.name for version in same_epoch for column in version.omitted)
+        whole = all(version.allows_full_replica_identity for version in same_epoch)
+        found.append(RecordLayout(start, end, tuple(_columns(same_epoch, versions[-1])), omitted, whole))
     wanted = None if epochs is None else set(epochs)
     return [each for each in found if wanted is None or any(each.covers(epoch) for epoch in wanted)]
 
 
-def _columns(generation: Sequence[TableSchema], newest: TableSchema) -> Iterable[LakeColumn]:
-    last = generation[-1]
+def _columns(same_epoch: Sequence[TableSchema], newest: TableSchema) -> Iterable[LakeColumn]:
+    last = same_epoch[-1]
     before = {column.name: column for column in newest.columns} if last == newest else match_columns(last, newest)
     used_fields = set()
     for column in newest.columns:
         was = before.get(column.name)
-        named = () if was is None else _under_each_name(generation, was)
+        named = () if was is None else _under_each_name(same_epoch, was)
         used_fields |= {each.name for each in named}
         yield LakeColumn(
             name=column.name.lower(),
             lake_type=column.lake_type,
             fields=named,
             missing=None if column.missing is None else column,
-            required=was is not None and all(_has_column(version, was) for version in generation),
+            required=was is not None and all(_has_column(version, was) for version in same_epoch),
         )
     for column in newest.dropped:
         was = next(
-            (each for each in _columns_newest_first(generation) if each.name.lower() == column.name.lower()), None
+            (each for each in _columns_newest_first(same_epoch) if each.name.lower() == column.name.lower()), None
         )
-        named = () if was is None or was.name in used_fields else _under_each_name(generation, was)
+        named = () if was is None or was.name in used_fields else _under_each_name(same_epoch, was)
         yield LakeColumn(
             name=column.name.lower(), lake_type=column.lake_type, fields=named, missing=None, required=False
         )
 
 
-def _columns_newest_first(generation: Sequence[TableSchema]) -> Iterable[Column]:
-    return (column for version in reversed(generation) for column in version.columns)
+def _columns_newest_first(same_epoch: Sequence[TableSchema]) -> Iterable[Column]:
+    return (column for version in reversed(same_epoch) for column in version.columns)
 
 
 def _same(one: Column, other: Column) -> bool:
@@ -111,7 +111,7 @@ def _has_column(version: TableSchema, column: Column) -> bool:
     return any(_same(each, column) for each in version.columns)
 
 
-def _under_each_name(generation: Sequence[TableSchema], column: Column) -> tuple[Column, ...]:
+def _under_each_name(same_epoch: Sequence[TableSchema], column: Column) -> tuple[Column, ...]:
     """Return the column under each of its names, with its newest type."""
-    names = dict.fromkeys(each.name for each in _columns_newest_first(generation) if _same(each, column))
+    names = dict.fromkeys(each.name for each in _columns_newest_first(same_epoch) if _same(each, column))
     return tuple(column.model_copy(update={"name": name}) for name in names)

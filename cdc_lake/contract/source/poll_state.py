@@ -95,7 +95,7 @@ class Polls:
     @property
     def key(self) -> str:
         """The key of the state."""
-        return object_names.poll_key(self.pipeline, self.table)
+        return object_names.poll_state_key(self.pipeline, self.table)
 
     def read(self) -> StoredPoll | None:
         """Return the state; None before the first poll. Raises ObjectDamagedError."""

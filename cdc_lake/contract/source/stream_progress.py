@@ -62,7 +62,7 @@ class StreamProgress(_Frozen):
 
 def load(store: ObjectStore, pipeline: str) -> StreamProgress | None:
     """Return the stored progress; None before the first check. Raises ObjectDamagedError."""
-    key = object_names.continuity_key(pipeline)
+    key = object_names.stream_progress_key(pipeline)
     stored = store.get(key)
     try:
         return None if stored is None else StreamProgress.model_validate_json(stored.body)
@@ -77,7 +77,7 @@ def save(store: ObjectStore, pipeline: str, seen: StreamProgress, before: Stream
     """Store progress. If another process stored its own since `before` was loaded, keep that: it is equally valid."""
     if seen == before:
         return
-    key = object_names.continuity_key(pipeline)
+    key = object_names.stream_progress_key(pipeline)
     body = seen.model_dump_json(indent=1).encode()
     stored = store.get(key)
     try:

@@ -21,7 +21,7 @@ def count_pending_run(store: ObjectStore, pipeline: str, table: str, digests: Co
 
     The counts of all other keys are reset to 0. If two runs are concurrent, only one of them is counted.
     """
-    key = object_names.pending_key(pipeline, table)
+    key = object_names.pending_counts_key(pipeline, table)
     before = stage_state.read(store, key).get("runs", {})
     runs = {digest: int(before.get(digest, 0)) + 1 for digest in digests}
     if runs or before:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.asset_names import asset_name
-from cdc_lake.contract.errors import SchemaUnexplainedError, TooManyDeadLettersError
+from cdc_lake.contract.errors import TooManyDeadLettersError, UnknownColumnsError
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.manifest import Manifest
@@ -33,7 +33,7 @@ def store_values(
 ) -> list[DeadLetter]:
     """Store the values of a batch's unreadable records; return their dead letters, which the caller must put.
 
-    `bad` has POSITION_COLUMNS and REASON; all letters get the newest epoch. Raises SchemaUnexplainedError for an
+    `bad` has POSITION_COLUMNS and REASON; all letters get the newest epoch. Raises UnknownColumnsError for an
     unknown field, and TooManyDeadLettersError.
     """
     epoch = max(manifest.epoch for manifest in manifests)
@@ -41,7 +41,7 @@ def store_values(
     found = unreadable.limit(spec.dead_letter_limit + 1).collect()
     for row in found:
         if row[REASON].startswith(UNKNOWN_FIELDS) and spec.until is None:
-            raise SchemaUnexplainedError(
+            raise UnknownColumnsError(
                 f"Cannot apply topic {spec.topic}, partition {row[PARTITION]}, offset {row[OFFSET]}: {row[REASON]}. "
                 f"The source table {spec.source_table} changed. Nothing was applied. Materialise "
                 f"{asset_name(spec.pipeline, 'source', spec.table)} to capture its schema, then run this again."

@@ -88,7 +88,7 @@ def new_manifests(store: ObjectStore, spec: UpsertSpec, commit: timeline.Commit 
 def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
     """Apply all new manifests in one commit; without new manifests, return an empty report.
 
-    Raises LeaseHeldError, LeaseLostError, ObjectDamagedError, SchemaUnexplainedError, TooManyDeadLettersError,
+    Raises LeaseHeldError, LeaseLostError, ObjectDamagedError, UnknownColumnsError, TooManyDeadLettersError,
     ManifestGapError and TopicRecreatedError; nothing is committed then.
     """
     started = time.monotonic()

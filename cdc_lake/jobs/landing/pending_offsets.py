@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cdc_lake.contract.errors import EpochUnopenedError, OffsetsExpiredError, TopicRecreatedError
+from cdc_lake.contract.errors import EpochNotLandedError, OffsetsExpiredError, TopicRecreatedError
 from cdc_lake.contract.objects.manifest import LastRecord, Manifest, Span
 from cdc_lake.jobs.landing.land_spec import LandSpec
 
@@ -13,12 +13,12 @@ def pending(head: Manifest | None, spec: LandSpec) -> tuple[Span, ...]:
     """Return the offsets that are not landed yet, one span for each partition, including empty spans.
 
     Raises OffsetsExpiredError if records expired before they were landed, TopicRecreatedError if the topic was
-    re-created or lost partitions or records at its end, and EpochUnopenedError if the chain belongs to another epoch.
+    re-created or lost partitions or records at its end, and EpochNotLandedError if the chain belongs to another epoch.
     Records that another run has landed after `spec.ends` do not count as lost.
     """
     epoch = 0 if head is None else head.epoch
     if epoch != spec.epoch:
-        raise EpochUnopenedError(
+        raise EpochNotLandedError(
             f"Cannot land topic {spec.topic}: epoch {spec.epoch} of pipeline {spec.pipeline} has begun, but the "
             f"topic's manifests are in epoch {epoch}. Nothing was landed. Run this again; if it fails again, a "
             f"resnapshot was interrupted: run `cdc-lake resnapshot {spec.pipeline}` again."

@@ -53,7 +53,7 @@ def _unlisted(
     for folders, partition in product(_folders(chain, epoch, columns), partitions):
         topic_partition = (chain.pipeline, chain.topic, partition)
         folder = object_names.partition_prefix(*topic_partition, epoch, chain.id, folders)
-        start = object_names.objects_from(*topic_partition, firsts.get(partition, 0), epoch, chain.id, folders)
+        start = object_names.listing_start(*topic_partition, firsts.get(partition, 0), epoch, chain.id, folders)
         for item in chain.store.scan(folder, after=start):
             name = ObjectName.parse(item.key)
             if name is not None and name.key not in listed:

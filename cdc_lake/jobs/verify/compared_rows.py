@@ -78,7 +78,7 @@ def raw_rows(
     epochs = {manifest.epoch for manifest in manifests}
     records = raw_reader.read(spark, spec.location, manifests, RecordParser.of(spec.versions, epochs))
     rows = decode(filter_by_key(records, keys, spec.schema), spec.versions, spec.values, epochs)
-    if not all(version.whole_old_rows for version in spec.versions):
+    if not all(version.allows_full_replica_identity for version in spec.versions):
         key = [name.lower() for name in spec.schema.key]
         rows = unavailable_values.resolve(
             rows, lambda: None if base is None else lake_state.rows(spark, spec, base), key

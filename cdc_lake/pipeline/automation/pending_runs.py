@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import dagster as dg
 
-from cdc_lake.contract.errors import ContractError, EpochUnopenedError, ForeignObjectError, TopicRecreatedError
+from cdc_lake.contract.errors import ContractError, EpochNotLandedError, ForeignObjectError, TopicRecreatedError
 from cdc_lake.jobs.adoption.sink import Sink
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.pipeline import lake_commit, table_progress
@@ -31,7 +31,7 @@ def pending_adoption(table: PipelineTable, sink: Sink, kafka: Kafka, store: Obje
         return dg.SkipReason("everything is landed")
     try:
         objects = landing_modes.unadopted(found.chain.store, found.spec, sink)
-    except (ForeignObjectError, TopicRecreatedError, EpochUnopenedError) as error:
+    except (ForeignObjectError, TopicRecreatedError, EpochNotLandedError) as error:
         objects = [error.user_message]  # launch the run: it fails with this error, which the UI shows
     if not objects:
         return dg.SkipReason("the sink connector has not written the topic's newest records yet")

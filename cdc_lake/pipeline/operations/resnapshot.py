@@ -23,7 +23,7 @@ from functools import partial
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import (
     ContractError,
-    EpochUnopenedError,
+    EpochNotLandedError,
     OffsetsExpiredError,
     SchemaChangeError,
     SnapshotNotAppliedError,
@@ -209,7 +209,7 @@ def land_remaining(systems: Systems, table: PipelineTable, claim: lease.Claim) -
         )
     # The new epoch resolves these errors: its snapshot reads every row again, with the current schema.
     except (
-        EpochUnopenedError,
+        EpochNotLandedError,
         OffsetsExpiredError,
         SchemaChangeError,
         TableIncompleteError,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from cdc_lake.contract.errors import (
     ContractError,
     ManifestGapError,
-    SchemaUnexplainedError,
     SourceUnreadableError,
+    UnknownColumnsError,
 )
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.store import ObjectStore as Bucket
@@ -205,7 +205,7 @@ class Verification:
         """Run the job for one table; a polled table is compared as of the end of its last poll.
 
         Raises SourceUnreadableError if the source table was rewritten or lake files were deleted meanwhile, and
-        SchemaUnexplainedError if the source's columns are not those of the captured schema.
+        UnknownColumnsError if the source's columns are not those of the captured schema.
         """
         self.show(f"comparing {table.source_table} with the lake table {table.lake_table}")
         source = self.pipeline.spec.source
@@ -291,7 +291,7 @@ class Verification:
         known = {column.source_name for column in captured.source_columns}
         known |= {column.name for column in captured.omitted}
         if actual != known:
-            raise SchemaUnexplainedError(
+            raise UnknownColumnsError(
                 f"Cannot compare table {table.source_table}: its columns differ from version {captured.version} of its "
                 f"schema in {', '.join(sorted(actual ^ known))}. Materialise {table.asset('source')} to capture them."
             )

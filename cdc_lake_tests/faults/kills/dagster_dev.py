@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from cdc_lake.cli.local_stack.session import END_SECONDS, REST_SECONDS
+from cdc_lake.cli.local_stack.session import END_SECONDS, REMAINING_SECONDS
 from cdc_lake_tests.helpers.command_line import BIN, ROOT, CommandLine
 
-_STOP_SECONDS = END_SECONDS + REST_SECONDS + 20
+_STOP_SECONDS = END_SECONDS + REMAINING_SECONDS + 20
 _FORK_SERVER = "multiprocessing.forkserver"
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
 

@@ -10,7 +10,7 @@ from aws_cdk import Stack
 
 from cdc_lake_tests.infra_aws.conftest import Synthesized
 from cdc_lake_tests.infra_aws.iam.statements import Statement, known, statements
-from infra.aws.iam.policies import ONLY_ON_STAR, allow, on_any, secret_arn
+from infra.aws.iam.policies import WILDCARD_REASONS, allow, allow_on_all, secret_arn
 
 EVERYTHING = re.compile(r"\*|arn:[^:]*:[^:]*:[^:]*:[^:]*:\*")
 """A resource that means every resource, also in the form of an ARN."""
@@ -27,7 +27,7 @@ def faults(statement: Statement) -> list[str]:
         return []
     found = [f"action {action}" for action in statement.actions if "*" in action or "?" in action]
     if any(EVERYTHING.fullmatch(resource) for resource in statement.resources):
-        found += [f"{action} on *" for action in statement.actions if action not in ONLY_ON_STAR]
+        found += [f"{action} on *" for action in statement.actions if action not in WILDCARD_REASONS]
     found += [f"principal {who}" for who in statement.principals if who == "*" or who.endswith(":root")]
     if "iam:PassRole" in statement.actions and "iam:PassedToService" not in str(statement.conditions):
         found.append("iam:PassRole to any service")
@@ -86,21 +86,21 @@ def test_cfn_lint_ignores_actions_newer_than_the_reference_only(environment: Syn
 
 
 def test_every_exception_agrees_with_the_reference() -> None:
-    narrower = {action for action in ONLY_ON_STAR if (known(action) or {}).get("Resources")}
+    narrower = {action for action in WILDCARD_REASONS if (known(action) or {}).get("Resources")}
     assert narrower == NOT_IN_REFERENCE_AS_STAR
-    assert all(known(action) is not None for action in ONLY_ON_STAR)
+    assert all(known(action) is not None for action in WILDCARD_REASONS)
 
 
 def test_every_exception_is_used(environment: Synthesized) -> None:
     used = {action for each in statements(environment) if "*" in each.resources for action in each.actions}
-    assert used == set(ONLY_ON_STAR)
+    assert used == set(WILDCARD_REASONS)
 
 
 def test_a_wide_statement_cannot_be_created() -> None:
     with pytest.raises(ValueError, match=r"s3:Get\*: AWS may add actions"):
         allow(["s3:Get*"], ["arn:aws:s3:::b"])
     with pytest.raises(ValueError, match=r"s3:GetObject on every resource\. Name the resources"):
-        on_any("s3:GetObject")
+        allow_on_all("s3:GetObject")
 
 
 def test_a_secret_is_named_by_its_arn_or_its_name() -> None:

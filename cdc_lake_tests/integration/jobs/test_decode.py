@@ -314,7 +314,7 @@ def test_fields_of_omitted_columns_are_ignored_and_a_delete_may_contain_only_the
         updated, deleted, refused = decoded(spark, [update, delete, unknown], schema)
         assert (updated["c"], updated["d"], updated[REASON], updated[UNAVAILABLE]) == (Decimal("1.50"), "x", None, [])
         assert refused[REASON].endswith(": other")
-        if schema.whole_old_rows:
+        if schema.allows_full_replica_identity:
             assert "Cannot read column c: '' is not a valid decimal(6,2)" in deleted[REASON]
         else:
             assert (deleted["id"], deleted["c"], deleted["d"]) == (1, None, None)

@@ -236,7 +236,7 @@ def test_without_stored_progress_no_heartbeat_counts(shop: Shop) -> None:
     shop.postgres.write_heartbeat("sales")
     without_exactly_once(shop, shop.postgres.current_lsn())
     assert seconds(marks(shop))["topic"] == shop.now
-    shop.bucket.delete([object_names.continuity_key("shop")])
+    shop.bucket.delete([object_names.stream_progress_key("shop")])
     assert seconds(marks(shop))["topic"] is None
     stream_continuity.require_no_gap(shop.pipeline, shop.kafka, shop.bucket)
     assert seconds(marks(shop))["topic"] is None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from aws_cdk import aws_iam as iam
 
 from infra.aws.iam.grants import DESCRIBE_TOPIC, put_objects, read_objects, read_secret, read_topics, write_objects
-from infra.aws.iam.policies import allow, arn, kafka_arn, on_any
+from infra.aws.iam.policies import allow, allow_on_all, arn, kafka_arn
 from infra.aws.stacks.catalog import CatalogStack
 from infra.aws.stacks.connect import ConnectStack, offsets_topic
 from infra.aws.stacks.object_events import EventsStack
@@ -55,7 +55,7 @@ def kafka_statements(stack: LakeStack, cluster: str) -> list[iam.PolicyStatement
         on((f"__debezium-heartbeat.{each}" for each in prefixes), *DESCRIBE_TOPIC, "DeleteTopic"),
         on(map(offsets_topic, stack.size.pipelines), *DESCRIBE_TOPIC, "ReadData", "WriteData"),
         allow(["kafka-cluster:WriteDataIdempotently", "kafka:DescribeClusterV2"], [cluster]),
-        on_any("kafka:GetBootstrapBrokers"),
+        allow_on_all("kafka:GetBootstrapBrokers"),
     ]
 
 
@@ -71,17 +71,17 @@ def connect_statements(stack: LakeStack, connect: ConnectStack, secret: str) -> 
     operations = arn(stack, "kafkaconnect", "connector-operation/cdc-lake-*")
     linked_role = f"role/aws-service-role/kafkaconnect.{_DOMAIN}/AWSServiceRoleForKafkaConnect"
     return [
-        on_any("kafkaconnect:CreateConnector", "kafkaconnect:ListConnectors"),
+        allow_on_all("kafkaconnect:CreateConnector", "kafkaconnect:ListConnectors"),
         allow([f"kafkaconnect:{action}" for action in changes], [_connectors(stack)]),
         allow(["kafkaconnect:DescribeWorkerConfiguration"], [workers]),
         allow(["kafkaconnect:DescribeConnectorOperation"], [operations]),
-        on_any("cloudwatch:GetMetricData"),
-        on_any(
+        allow_on_all("cloudwatch:GetMetricData"),
+        allow_on_all(
             *(f"logs:{verb}LogDelivery" for verb in ("Create", "Delete", "Get", "Update")),
             "logs:ListLogDeliveries",
             *(f"logs:{verb}" for verb in ("DescribeLogGroups", "DescribeResourcePolicies", "PutResourcePolicy")),
         ),
-        on_any(*(f"ec2:Describe{kind}" for kind in ("NetworkInterfaces", "SecurityGroups", "Subnets", "Vpcs"))),
+        allow_on_all(*(f"ec2:Describe{kind}" for kind in ("NetworkInterfaces", "SecurityGroups", "Subnets", "Vpcs"))),
         allow(
             ["ec2:CreateNetworkInterface"],
             [arn(stack, "ec2", f"{kind}/*") for kind in ("network-interface", "security-group", "subnet")],
@@ -131,7 +131,7 @@ def spark_statements(stack: LakeStack, spark: SparkStack) -> list[iam.PolicyStat
 def metric_statements() -> Sequence[iam.PolicyStatement]:
     """Return the permission to publish metrics (resources/aws/metrics.py)."""
     return [
-        on_any("cloudwatch:PutMetricData", conditions={"StringEquals": {"cloudwatch:namespace": NAMESPACE}}),
+        allow_on_all("cloudwatch:PutMetricData", conditions={"StringEquals": {"cloudwatch:namespace": NAMESPACE}}),
     ]
 
 

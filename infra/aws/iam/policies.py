@@ -12,7 +12,7 @@ _DELIVERY = (
 )
 _DESCRIBES = "MSK Connect reads the network with the creator's permissions; EC2's Describe calls have no resource"
 
-ONLY_ON_STAR: Mapping[str, str] = {
+WILDCARD_REASONS: Mapping[str, str] = {
     "cloudwatch:GetMetricData": "a metric is not a resource, and no condition restricts reading",
     "cloudwatch:PutMetricData": "a metric is not a resource; the condition cloudwatch:namespace restricts it",
     "ec2:DescribeNetworkInterfaces": _DESCRIBES,
@@ -49,16 +49,16 @@ def allow(
         raise ValueError(
             f"Cannot allow {', '.join(wildcards)}: AWS may add actions to it. Name each action that is needed."
         )
-    if "*" in resources and (avoidable := [action for action in actions if action not in ONLY_ON_STAR]):
+    if "*" in resources and (avoidable := [action for action in actions if action not in WILDCARD_REASONS]):
         raise ValueError(
-            f"Cannot allow {', '.join(avoidable)} on every resource: ONLY_ON_STAR has no reason for it. Name the "
+            f"Cannot allow {', '.join(avoidable)} on every resource: WILDCARD_REASONS has no reason for it. Name the "
             "resources, or add the reason."
         )
     return iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=conditions)
 
 
-def on_any(*actions: str, conditions: Mapping[str, object] | None = None) -> iam.PolicyStatement:
-    """Return a statement for actions of ONLY_ON_STAR. Raises ValueError for another action."""
+def allow_on_all(*actions: str, conditions: Mapping[str, object] | None = None) -> iam.PolicyStatement:
+    """Return a statement for actions of WILDCARD_REASONS. Raises ValueError for another action."""
     return allow(actions, ["*"], conditions)
 
 

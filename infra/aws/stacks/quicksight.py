@@ -7,7 +7,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.aws.iam.grants import grant, put_objects, read_objects, read_tables
-from infra.aws.iam.policies import allow, arn, on_any
+from infra.aws.iam.policies import allow, allow_on_all, arn
 from infra.aws.sizes.sizes import Size
 from infra.aws.stacks.catalog import CatalogStack
 from infra.aws.stacks.shared.base_stack import LakeStack
@@ -67,7 +67,7 @@ class QuickSightStack(LakeStack):
         sources = [arn(self, "quicksight", f"datasource/{_NAMES}")]
         return [
             allow([f"quicksight:{verb}" for verb in sorted(verbs)], [*objects, *sources]),
-            on_any("quicksight:CreateDataSource", "quicksight:ListDataSets"),
+            allow_on_all("quicksight:CreateDataSource", "quicksight:ListDataSets"),
             allow([f"quicksight:{verb}" for verb in source_verbs], sources),
             allow(["iam:PassRole"], [self.role.role_arn], {"StringEquals": {"iam:PassedToService": _SERVICE}}),
         ]

@@ -19,7 +19,7 @@ from infra.local.stack.ports import PortBook
 from infra.local.stack.process import find, recorded
 from infra.local.stack.stack_secrets import load_or_make
 from infra.local.stack.stack_state import StateFile
-from infra.local.stack.start_order import dependents, in_order, started_after, waits_for, with_needs
+from infra.local.stack.start_order import dependents, run_in_order, start_dependencies, started_after, with_dependencies
 from infra.local.stack.starter import Starter
 from infra.local.stack.state_folder import StackHome, find_home
 
@@ -52,7 +52,7 @@ class Stack:
         progress = progress or SilentProgress()
         self.home.make()
         with self.home.locked(), _log_to_progress(progress):
-            chosen = with_needs(self.components, [c.name for c in self._used()] if only is None else only)
+            chosen = with_dependencies(self.components, [c.name for c in self._used()] if only is None else only)
             # Another program may take a port after it is chosen and before it is used; then ports are chosen again. A
             # stack of another user that starts at the same time can take one after the other.
             choices = 1 + sum(len(component.port_names) for component in chosen)
@@ -66,8 +66,8 @@ class Stack:
         starter = Starter(self.home, self.state, progress, cancelled)
         context = self._context(starter)
         by_name = {component.name: component for component in chosen}
-        in_order(
-            {component.name: waits_for(component) for component in chosen},
+        run_in_order(
+            {component.name: start_dependencies(component) for component in chosen},
             lambda name: starter.start(by_name[name], context),
             cancelled,
         )
@@ -105,7 +105,7 @@ class Stack:
             waits = {
                 name: started_after(self.components, [name]) & running for name in sorted(running | recorded_names)
             }
-            in_order(waits, lambda name: self._stop(name, starter), Event())
+            run_in_order(waits, lambda name: self._stop(name, starter), Event())
 
     def _stop(self, name: str, starter: Starter) -> None:
         began = monotonic()

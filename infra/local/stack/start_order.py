@@ -10,7 +10,7 @@ from infra.errors import StackError
 from infra.local.stack.component import Component, StartsAfter, UsesAddresses
 
 
-def with_needs(components: Sequence[Component], names: Collection[str]) -> list[Component]:
+def with_dependencies(components: Sequence[Component], names: Collection[str]) -> list[Component]:
     """Return the named components and all components that they need, in the order of `components`.
 
     Raises StackError for an unknown name.
@@ -28,24 +28,24 @@ def with_needs(components: Sequence[Component], names: Collection[str]) -> list[
     return [component for component in components if component.name in wanted]
 
 
-def waits_for(component: Component) -> tuple[str, ...]:
+def start_dependencies(component: Component) -> tuple[str, ...]:
     """Return the components that start before this one: those in `needs`, and those in `after` (optional)."""
     return (*component.needs, *(component.after if isinstance(component, StartsAfter) else ()))
 
 
 def dependents(components: Sequence[Component], names: Collection[str]) -> set[str]:
     """Return the other components whose configuration has the address of one of `names`, directly or indirectly."""
-    return _reached(names, {component.name: _addresses(component) for component in components})
+    return _reached(names, {component.name: _address_dependencies(component) for component in components})
 
 
-def _addresses(component: Component) -> tuple[str, ...]:
+def _address_dependencies(component: Component) -> tuple[str, ...]:
     """Return the components whose addresses a component's configuration has."""
     return (*component.needs, *(component.uses if isinstance(component, UsesAddresses) else ()))
 
 
 def started_after(components: Sequence[Component], names: Collection[str]) -> set[str]:
     """Return the other components that start after one of `names`, directly or indirectly."""
-    return _reached(names, {component.name: waits_for(component) for component in components})
+    return _reached(names, {component.name: start_dependencies(component) for component in components})
 
 
 def _reached(names: Collection[str], edges: Mapping[str, Collection[str]]) -> set[str]:
@@ -58,7 +58,7 @@ def _reached(names: Collection[str], edges: Mapping[str, Collection[str]]) -> se
     return found - set(names)
 
 
-def in_order(order: Mapping[str, Collection[str]], work: Callable[[str], None], stop: Event) -> None:
+def run_in_order(order: Mapping[str, Collection[str]], work: Callable[[str], None], stop: Event) -> None:
     """Call `work(name)` in parallel, for each name after the names that it waits for are finished.
 
     After the first failure or an interruption no more work starts and `stop` is set; the failure is raised when the
@@ -73,6 +73,8 @@ def in_order(order: Mapping[str, Collection[str]], work: Callable[[str], None], 
                 for name in [name for name, others in left.items() if not others and not stop.is_set()]:
                     del left[name]
                     running[pool.submit(work, name)] = name
+                if not running and not stop.is_set():
+                    raise StackError(f"Cannot order {', '.join(left)}: each waits for another one of them.")
                 if not running:
                     break
                 for future in wait(running, return_when=FIRST_COMPLETED).done:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from cdc_lake.contract.errors import SchemaUnexplainedError, TooManyDeadLettersError
+from cdc_lake.contract.errors import TooManyDeadLettersError, UnknownColumnsError
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.table import timeline
@@ -108,7 +108,7 @@ def test_an_unknown_field_stops_the_upsert(new_table: NewTable) -> None:
     table = new_table(COLUMNS, KEY)
     table.deliver([record(1), b"poison", record(2, added_later=5, more=None)])
     with pytest.raises(
-        SchemaUnexplainedError,
+        UnknownColumnsError,
         match=r"offset 2: the record has fields that are in no captured schema version: added_later, more\.",
     ):
         table.upsert()

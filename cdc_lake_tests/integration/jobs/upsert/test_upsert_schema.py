@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cdc_lake.contract.errors import SchemaUnexplainedError
+from cdc_lake.contract.errors import UnknownColumnsError
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
 from cdc_lake.contract.schema.value_rules import PLACEHOLDER
@@ -140,7 +140,7 @@ def test_a_field_in_no_captured_schema_version_stops_the_upsert(new_table: NewTa
     table = new_table(NUMBERED, KEY)
     table.deliver([event(1, "c", 100), event(2, "c", 101, ghost=1)])
     with pytest.raises(
-        SchemaUnexplainedError, match="the record has fields that are in no captured schema version: ghost"
+        UnknownColumnsError, match="the record has fields that are in no captured schema version: ghost"
     ):
         table.upsert()
     assert table.upsert(replace(table.spec, until=1)).dead_letters == 1

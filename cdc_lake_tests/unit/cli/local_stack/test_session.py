@@ -45,16 +45,16 @@ COMMAND = """
 import signal, sys
 from cdc_lake.cli.local_stack import session
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup sets it to be ignored
-sys.exit(session.run(sys.argv[2:], rest_seconds=float(sys.argv[1])))
+sys.exit(session.run(sys.argv[2:], remaining_seconds=float(sys.argv[1])))
 """
 
 
 class Command:
     """A command that runs PROGRAM in a session; `log` is the file to which its processes write."""
 
-    def __init__(self, folder: Path, rest_seconds: float, options: Sequence[str], sigint_ignored: bool) -> None:
+    def __init__(self, folder: Path, remaining_seconds: float, options: Sequence[str], sigint_ignored: bool) -> None:
         self.log = folder / "log"
-        argv = [sys.executable, "-c", COMMAND, str(rest_seconds)]
+        argv = [sys.executable, "-c", COMMAND, str(remaining_seconds)]
         shell = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"] if sigint_ignored else []
         self.process = subprocess.Popen(
             [*shell, *argv, sys.executable, "-c", PROGRAM, str(self.log), *options],
@@ -83,7 +83,7 @@ class Command:
 def command(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Command]:
     """The command with a running program and helper."""
     command = Command(
-        tmp_path, **{"rest_seconds": 60, "options": (), "sigint_ignored": False, **getattr(request, "param", {})}
+        tmp_path, **{"remaining_seconds": 60, "options": (), "sigint_ignored": False, **getattr(request, "param", {})}
     )
     command.wait_for("helper started")
     yield command
@@ -109,7 +109,7 @@ def test_signals_end_a_command_that_ignores_sigint(command: Command, number: sig
     assert command.lines()[-1] == "helper interrupted"
 
 
-@pytest.mark.parametrize("command", [{"options": ["ignore-sigint"], "rest_seconds": 0.2}], indirect=True)
+@pytest.mark.parametrize("command", [{"options": ["ignore-sigint"], "remaining_seconds": 0.2}], indirect=True)
 def test_a_process_that_does_not_end_is_killed_and_named(command: Command) -> None:
     [helper] = [each for each in command.remaining() if each.ppid() != command.process.pid]
     os.killpg(command.process.pid, signal.SIGINT)

@@ -219,7 +219,9 @@ def test_a_renewed_chain_is_stored_below_its_own_id() -> None:
     first = chain_id.renew(store, PIPELINE)
     later = Chain(store, PIPELINE, TOPIC)
     assert (later.id, later.head()) == (first, None)
-    with pytest.raises(ManifestGapError, match=f"belongs to chain {first}, but its content to the pipeline's first chain"):
+    with pytest.raises(
+        ManifestGapError, match=f"belongs to chain {first}, but its content to the pipeline's first chain"
+    ):
         later.append(manifest(1, {0: (0, 10)}))
     later.append(manifest(1, {0: (0, 7)}, chain=first))
     assert [each.next_offsets() for each in later.since(0)] == [{0: 7}]

@@ -11,7 +11,7 @@ import pytest
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import (
     ContractError,
-    EpochUnopenedError,
+    EpochNotLandedError,
     LeaseHeldError,
     ManifestGapError,
     SnapshotNotAppliedError,
@@ -270,7 +270,7 @@ def test_a_resnapshot_suspended_across_a_reset_opens_no_epoch_in_the_next_chain(
 ) -> None:
     shop = fake_engines.shop
     monkeypatch.setattr(failpoints, "reached", lambda name: _renew(shop) if name == "resnapshot.after_epoch" else None)
-    with pytest.raises(EpochUnopenedError):
+    with pytest.raises(EpochNotLandedError):
         run(fake_engines)
     assert Chain(shop.bucket, "shop", shop.orders.topic).head() is None
 
@@ -362,7 +362,7 @@ def test_an_interrupted_first_snapshot_is_completed(fake_engines: Engines) -> No
     shop = fake_engines.shop
     for part in ("complete", "broken"):
         shop.bucket.delete([object_names.epoch_key("shop", 0, part)])
-    shop.bucket.delete([object_names.continuity_key("shop")])
+    shop.bucket.delete([object_names.stream_progress_key("shop")])
     shop.kafka.make(HEARTBEATS)
     shop.postgres.put_slot(shop.pipeline.slot)
     shop.streaming = True

@@ -153,7 +153,7 @@ def test_a_column_that_cannot_be_captured_is_omitted(shop: Shop, changes: dict[s
     assert [column.name for column in found.schema.columns] == ["order_id", "customer_id", "total"]
     (omitted,) = found.schema.omitted
     assert (omitted.name, omitted.attnum, omitted.excluded) == (odd.name, 9, False)
-    assert (omitted.streamed, found.schema.whole_old_rows) == (not odd.generated, not odd.generated)
+    assert (omitted.streamed, found.schema.allows_full_replica_identity) == (not odd.generated, not odd.generated)
     assert omitted.reason.startswith(reason)
     assert found.changes == [f"{odd.name} omitted ({omitted.reason})"]
 
@@ -274,7 +274,7 @@ def test_an_unpublished_generated_column_requires_the_replica_identity_default(s
         assert not check.evaluate(postgres=shop.postgres).passed
         shop.postgres.set_replica_identity(*ORDERS, "default")
         found = schema_capture.capture(excluding(shop, "more"), shop.source, shop.bucket).schema
-        assert (found.omitted[0].excluded, found.whole_old_rows) == (True, False)
+        assert (found.omitted[0].excluded, found.allows_full_replica_identity) == (True, False)
         shop.postgres.has(*ORDERS, shop.postgres.columns(*ORDERS)[:-1], ("order_id",))
     shop.postgres.has(*ORDERS, columns(shop, replace(MORE, generated=True)), ("order_id",))
     shop.postgres.publish_generated()

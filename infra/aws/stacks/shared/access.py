@@ -7,7 +7,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.aws.iam.policies import allow, arn, on_any
+from infra.aws.iam.policies import allow, allow_on_all, arn
 from infra.aws.sizes.sizes import Size
 from infra.aws.stacks.shared.base_stack import LakeStack
 
@@ -42,7 +42,7 @@ class PrivateAccess(Construct):
         """
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
         role.add_to_policy(
-            on_any(
+            allow_on_all(
                 "ssmmessages:CreateControlChannel",
                 "ssmmessages:CreateDataChannel",
                 "ssmmessages:OpenControlChannel",
