@@ -23,7 +23,7 @@ from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 from infra.local.stack.attach import load_endpoints
 
 TOPIC = "msk.datalake.cdc_events"
-COUNTED = "SELECT count(*) AS n, count_if(__deleted) AS gone FROM cdc_events"
+METRIC_BY_STATE = "SELECT count(*) AS n, count_if(__deleted) AS gone FROM cdc_events"
 NEVER = {
     "aws quicksight describe-dashboard-definition --aws-account-id ACCOUNT --dashboard-id DASHBOARD": "needs AWS",
 }
@@ -95,7 +95,7 @@ def test_faults_are_found_and_dead_letters_are_corrected_dropped_and_replayed(
 ) -> None:
     pages.run("sh", "when-something-fails")  # the engines
     pages.run("sh", "when-something-fails")  # the dead letters: none yet
-    before = cli.query(COUNTED)
+    before = cli.query(METRIC_BY_STATE)
     peeked = cli.run("cdc-lake", "topic", "peek", TOPIC, "--tail", "-n", "1", "--json").stdout
     newest = json.loads(peeked)["value"]
     producer = Producer({"bootstrap.servers": load_endpoints(cli.stack.home.path).kafka_bootstrap})
@@ -120,7 +120,7 @@ def test_faults_are_found_and_dead_letters_are_corrected_dropped_and_replayed(
     pages.run("sh", "dead-letters", variables={"LETTER": tombstone["letter"]})  # drop
     pages.run("sh", "dead-letters")  # replay
     assert letters(cli) == {}
-    assert cli.query(COUNTED) == before
+    assert cli.query(METRIC_BY_STATE) == before
     assert "poison" not in pages.run("sh", "dead-letters")  # the closed ones
     closed = letters(cli, "--closed")
     assert {letter["closed"]["how"] for letter in closed.values()} == {"replayed", "dropped"}

@@ -14,7 +14,7 @@ from resources.connect.connector_interface import FAILED, RUNNING, TaskStatus
 
 NAMESPACE = "AWS/KafkaConnect"
 DIMENSION = "ConnectorName"
-COUNTED = {FAILED: "ErroredTaskCount", RUNNING: "RunningTaskCount"}
+METRIC_BY_STATE = {FAILED: "ErroredTaskCount", RUNNING: "RunningTaskCount"}
 """The metric of each state."""
 _WINDOW = timedelta(minutes=15)
 _PERIOD_SECONDS = 60
@@ -33,7 +33,7 @@ def tasks(cloudwatch: Any, connector: str, since: datetime, log_group: str) -> t
         StartTime=start,
         EndTime=now + timedelta(seconds=_PERIOD_SECONDS),
         ScanBy="TimestampDescending",
-        MetricDataQueries=[_query(name, connector) for name in COUNTED.values()],
+        MetricDataQueries=[_query(name, connector) for name in METRIC_BY_STATE.values()],
     )
     counts = {}
     for each in metrics["MetricDataResults"]:
@@ -43,8 +43,8 @@ def tasks(cloudwatch: Any, connector: str, since: datetime, log_group: str) -> t
             counts[each["Id"]] = int(fresh[0])
     if not counts:
         return None
-    states = [state for state, name in COUNTED.items() for _ in range(counts.get(name.lower(), 0))]
-    why = f"CloudWatch counts it in {COUNTED[FAILED]}; the log group {log_group} contains the cause"
+    states = [state for state, name in METRIC_BY_STATE.items() for _ in range(counts.get(name.lower(), 0))]
+    why = f"CloudWatch counts it in {METRIC_BY_STATE[FAILED]}; the log group {log_group} contains the cause"
     return tuple(TaskStatus(number, state, "", why if state == FAILED else None) for number, state in enumerate(states))
 
 

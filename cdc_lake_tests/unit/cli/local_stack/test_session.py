@@ -116,7 +116,7 @@ def test_a_process_that_does_not_end_is_killed_and_named(command: Command) -> No
     assert command.process.wait(60) == 0
     assert command.remaining() == []
     assert command.process.stderr is not None
-    assert f"Killed pid {helper.pid}: " in command.process.stderr.read()
+    assert f"Killing process {helper.pid}: " in command.process.stderr.read()
 
 
 @pytest.mark.parametrize("command", [{"options": ["hang"]}], indirect=True)
