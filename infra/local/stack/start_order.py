@@ -73,8 +73,6 @@ def run_in_order(order: Mapping[str, Collection[str]], work: Callable[[str], Non
                 for name in [name for name, others in left.items() if not others and not stop.is_set()]:
                     del left[name]
                     running[pool.submit(work, name)] = name
-                if not running and not stop.is_set():
-                    raise StackError(f"Cannot order {', '.join(left)}: each waits for another one of them.")
                 if not running:
                     break
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -90,3 +88,5 @@ def run_in_order(order: Mapping[str, Collection[str]], work: Callable[[str], Non
             raise
     if failure is not None:
         raise failure
+    if left and not stop.is_set():
+        raise StackError(f"Cannot order {', '.join(left)}: each waits for another one of them.")
