@@ -10,7 +10,6 @@ from nbclient import NotebookClient
 
 from cdc_lake_tests.e2e.demo_summary import rows_by_table, run_demo
 from cdc_lake_tests.helpers.command_line import ROOT, CommandLine
-from cdc_lake_tests.pytest_hooks.long_test_sizes import full_only
 
 
 def execute(cli: CommandLine, path: Path) -> None:
@@ -20,7 +19,6 @@ def execute(cli: CommandLine, path: Path) -> None:
     client.execute(env=cli.environment)
 
 
-@full_only
 @pytest.mark.timeout(1800)
 def test_the_demo_of_moma_is_complete_and_its_page_works(cli: CommandLine) -> None:
     summary = run_demo(cli, "moma")

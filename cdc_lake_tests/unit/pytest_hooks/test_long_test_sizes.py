@@ -32,7 +32,7 @@ def test_reliability_marks_lines_that_are_tested_only_in_full_runs() -> None:
     """Without the mark, a line whose tests are skipped in CI would look as if it was tested with each commit."""
     only = {str(file.relative_to(TESTS)) for file in TESTS.rglob("test_*.py") if is_skipped(file.read_text())}
     assert only == {
-        *("e2e/test_how_to.py", "e2e/test_moma.py"),
+        "e2e/test_how_to.py",
         *("faults/kills/test_demo_kills.py", "faults/kills/test_merge_on_read_kills.py"),
     }
     for line in RELIABILITY.splitlines():
