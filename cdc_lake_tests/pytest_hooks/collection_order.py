@@ -12,7 +12,8 @@ from cdc_lake_tests.pytest_hooks import drawn_tests
 LONGEST_FIRST = (
     "e2e",
     "e2e/test_how_to",  # changes the demo's tables and topics
-    "e2e/test_moma",  # a second pipeline, whose sensors would launch runs during other tests
+    "e2e/test_moma",
+    "e2e/test_pagila",
     "integration/chain",
     "integration/verify",
     "integration/jobs",
@@ -34,6 +35,9 @@ LONGEST_FIRST = (
 ONE_STACK = {
     "e2e/test_aws": "the stack with the aws profile",
     "e2e/test_environments": "the stack of another user",
+    "e2e/test_moma": "the stack of MoMA",
+    "e2e/test_pagila_query": "the stack of polled Pagila",
+    "e2e/test_pagila": "the stack of Pagila",
     "e2e": "the stack of the demo",
     "integration/chain": "the stack of the real chain",
     "integration/verify": "the stack of the oracle's tests",
