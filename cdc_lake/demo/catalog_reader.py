@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from cdc_lake.demo.demo_pipeline import DemoPipeline
+from cdc_lake.demo.demo_run import DemoRun
 from resources.athena import Athena
 
 
@@ -14,10 +14,10 @@ class CatalogReader:
     """Reads from the database of the first target; a table of another database needs a qualified name."""
 
     athena: Athena
-    demo: DemoPipeline
+    demo: DemoRun
 
     @classmethod
-    def of(cls, demo: DemoPipeline) -> Self:
+    def of(cls, demo: DemoRun) -> Self:
         """Return the reader of a demo's pipeline."""
         return cls(demo.observer.athena.metered(demo.pipeline.catalog), demo)
 

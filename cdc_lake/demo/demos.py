@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cdc_lake.demo import moma, northwind, pagila, pagila_query
-from cdc_lake.demo.demo_pipeline import ExampleChange
+from cdc_lake.demo.demo_run import ExampleChange
 from cdc_lake.samples import server, table_sample
 from cdc_lake.samples.connection import ConnectionParameters
 from cdc_lake.samples.errors import LoadError

@@ -11,7 +11,7 @@ from contextlib import closing
 from functools import partial
 
 from cdc_lake import reading
-from cdc_lake.demo.demo_pipeline import DemoPipeline, Observed, RunStages
+from cdc_lake.demo.demo_run import DemoRun, Observed, RunStages
 from cdc_lake.samples.moma import source_changes
 
 _TO_LAKE = ("topic", "raw", "lake")
@@ -20,7 +20,7 @@ _DELETED = "__deleted"
 _PARQUET = ".parquet"
 
 
-def change_year(demo: DemoPipeline, run_stages: RunStages) -> Observed:
+def change_year(demo: DemoRun, run_stages: RunStages) -> Observed:
     """Set the year of 'Picador (La Pique)' from 1959 to 1960, and read it before and after a compaction.
 
     In the merge-on-read table the change is in a log file before the compaction, and in a Parquet file after it.
@@ -54,7 +54,7 @@ def change_year(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     return {**seen, "ok": list(seen.values()) == expected and same_group}
 
 
-def change_artist(demo: DemoPipeline, run_stages: RunStages) -> Observed:
+def change_artist(demo: DemoRun, run_stages: RunStages) -> Observed:
     """Update artist 441 five times and delete it, each change in a separate commit; then read each commit's state."""
     observer = demo.observers["artists"]
     tables = {name: demo.lake_table("artists", name) for name in _TARGETS}
@@ -97,7 +97,7 @@ def change_artist(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     return {**seen, "ok": list(seen.values()) == expected}
 
 
-def _state(demo: DemoPipeline, target: str, instant: str) -> str:
+def _state(demo: DemoRun, target: str, instant: str) -> str:
     row = demo.row(demo.lake_table("artists", target), source_changes.ARTIST_ID, instant)
     return "missing" if row is None else "deleted" if row[_DELETED] else _text(row)
 

@@ -10,14 +10,14 @@ import json
 from contextlib import closing
 from datetime import date
 
-from cdc_lake.demo.demo_pipeline import AFTER_SOURCE, DemoPipeline, Observed, RunStages
+from cdc_lake.demo.demo_run import AFTER_SOURCE, DemoRun, Observed, RunStages
 from cdc_lake.samples.northwind import source_changes
 
 SHIPPED, INSERTED = 11077, 11075
 _COUNT_ITEMS = f"SELECT count(*) FROM order_items WHERE order_id = {INSERTED}"  # noqa: S608 - a constant
 
 
-def ship(demo: DemoPipeline, run_stages: RunStages) -> Observed:
+def ship(demo: DemoRun, run_stages: RunStages) -> Observed:
     """Ship order 11077, which emits one event; raw then contains the snapshot record and the update."""
     observer = demo.observer
     day = source_changes.SHIPPED_LATE
@@ -39,7 +39,7 @@ def ship(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     return {**seen, "ok": list(seen.values()) == [SHIPPED, 1, 2, days, str(day)]}
 
 
-def insert(demo: DemoPipeline, run_stages: RunStages) -> Observed:
+def insert(demo: DemoRun, run_stages: RunStages) -> Observed:
     """Insert order 11075 and three lines, each in a separate transaction, which emits four events."""
     observer = demo.observer
     with closing(observer.login.connect()) as connection:
@@ -55,7 +55,7 @@ def insert(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     return {**seen, "ok": list(seen.values()) == [INSERTED, 4, [0, 1, 2, 3], 3]}
 
 
-def delete(demo: DemoPipeline, run_stages: RunStages) -> Observed:
+def delete(demo: DemoRun, run_stages: RunStages) -> Observed:
     """Delete order 11075: the dataset no longer contains it, and the lake marks it as deleted."""
     observer = demo.observer
     with closing(observer.login.connect()) as connection:

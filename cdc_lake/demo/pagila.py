@@ -11,13 +11,13 @@ from contextlib import closing
 from psycopg2.extensions import connection
 
 from cdc_lake.demo.catalog_reader import CatalogReader
-from cdc_lake.demo.demo_pipeline import DemoPipeline, Observed, RunStages
+from cdc_lake.demo.demo_run import DemoRun, Observed, RunStages
 from cdc_lake.samples.pagila import source_changes
 
 _TO_LAKE = ("topic", "raw", "lake")
 
 
-def change_category(demo: DemoPipeline, run_stages: RunStages) -> Observed:
+def change_category(demo: DemoRun, run_stages: RunStages) -> Observed:
     """Insert a category, and move film 1 to it: the category is in the key, so the row of the old key is deleted."""
     film = source_changes.CHANGED_FILMS[0]
     with closing(_connect(demo)) as conn:
@@ -39,7 +39,7 @@ def change_category(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     return {**seen, "ok": list(seen.values()) == [film, [name], 2, [category], [category], [name]]}
 
 
-def update_films(demo: DemoPipeline, run_stages: RunStages) -> Observed:
+def update_films(demo: DemoRun, run_stages: RunStages) -> Observed:
     """Give three films another rating and rate: they move to another partition of the refined table."""
     films = source_changes.CHANGED_FILMS
     with closing(_connect(demo)) as conn:
@@ -61,7 +61,7 @@ def update_films(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     return {**seen, "ok": all(found == expected for found in states.values()) and earlier > 0}
 
 
-def change_key(demo: DemoPipeline, run_stages: RunStages) -> Observed:
+def change_key(demo: DemoRun, run_stages: RunStages) -> Observed:
     """Change film_id of a film_actor from 5 to 100: the row of the old key is deleted, and a new row inserted."""
     with closing(_connect(demo)) as conn:
         actor = source_changes.change_film_actor_key(conn)
@@ -77,7 +77,7 @@ def change_key(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     return {**seen, "ok": list(seen.values()) == [actor, [old, new], [new], [new]]}
 
 
-def delete_film(demo: DemoPipeline, run_stages: RunStages) -> Observed:
+def delete_film(demo: DemoRun, run_stages: RunStages) -> Observed:
     """Delete one actor of a film, then the film with the others: only raw still contains the deleted rows."""
     film = source_changes.DELETED_FILM
     catalog, film_condition = CatalogReader.of(demo), f"film_id = {film}"
@@ -114,5 +114,5 @@ def delete_film(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     }
 
 
-def _connect(demo: DemoPipeline) -> connection:
+def _connect(demo: DemoRun) -> connection:
     return demo.observer.login.connect()

@@ -12,7 +12,7 @@ from typing import Any
 from psycopg2.extensions import connection
 
 from cdc_lake.demo.catalog_reader import CatalogReader
-from cdc_lake.demo.demo_pipeline import DemoPipeline, Observed, RunStages
+from cdc_lake.demo.demo_run import DemoRun, Observed, RunStages
 from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake.samples.pagila import source_changes
 
@@ -23,7 +23,7 @@ _DELETED = "\"__deleted\" = 'true'"
 _BOUND_SECONDS = 60.0
 
 
-def update_twice(demo: DemoPipeline, run_stages: RunStages) -> Observed:
+def update_twice(demo: DemoRun, run_stages: RunStages) -> Observed:
     """Update an address in two transactions, and poll after each: raw has the state after each poll."""
     with closing(_connect(demo)) as conn:
         steps = source_changes.update_address(conn)
@@ -42,7 +42,7 @@ def update_twice(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     return {**seen, "ok": list(seen.values())[2:] == [list(expected)] * 2 and seen["states_in_raw"] >= 3}
 
 
-def move(demo: DemoPipeline, run_stages: RunStages) -> Observed:
+def move(demo: DemoRun, run_stages: RunStages) -> Observed:
     """Insert a country with a city, and move the address there: first by a faulty statement, then by the correct one.
 
     The exercise's printed statement sets only the phone (source_changes.move_address_as_printed()).
@@ -74,7 +74,7 @@ def move(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     return {**seen, "ok": list(seen.values())[1:6] == expected and seen["countries_in_refined"] > 100}
 
 
-def rename_district(demo: DemoPipeline, run_stages: RunStages) -> Observed:
+def rename_district(demo: DemoRun, run_stages: RunStages) -> Observed:
     """Rename a district in all addresses that use it."""
     with closing(_connect(demo)) as conn:
         source_changes.rename_district(conn)
@@ -92,7 +92,7 @@ def rename_district(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     return {**seen, "ok": len(set(list(seen.values())[1:])) == 1 and len(renamed) > 0}
 
 
-def delete(demo: DemoPipeline, run_stages: RunStages) -> Observed:
+def delete(demo: DemoRun, run_stages: RunStages) -> Observed:
     """Delete an address: polling does not detect it, verify reports it, and the reconciliation applies the delete."""
     address, tables = source_changes.DELETED_ADDRESS, [demo.lake_table("address", name) for name in ("files", "lake")]
     with closing(_connect(demo)) as conn:
@@ -121,7 +121,7 @@ def delete(demo: DemoPipeline, run_stages: RunStages) -> Observed:
     return {**seen, "ok": list(seen.values()) == expected and differences[0] == differences[1]}
 
 
-def _poll(demo: DemoPipeline, run_stages: RunStages, table: str) -> None:
+def _poll(demo: DemoRun, run_stages: RunStages, table: str) -> None:
     """Poll, land and apply a table once a poll sees what is committed."""
     postgres = demo.pipeline.source_postgres(demo.resources["postgres"])
     polled_source.await_visible(demo.observers[table].table, postgres, _BOUND_SECONDS)
@@ -134,5 +134,5 @@ def _ids(conn: connection, district: str) -> list[Any]:
         return [row[0] for row in cur.fetchall()]
 
 
-def _connect(demo: DemoPipeline) -> connection:
+def _connect(demo: DemoRun) -> connection:
     return demo.observer.login.connect()

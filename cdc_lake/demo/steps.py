@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from cdc_lake import profile
 from cdc_lake.demo import verification
-from cdc_lake.demo.demo_pipeline import DemoPipeline, ExampleChange
+from cdc_lake.demo.demo_run import DemoRun, ExampleChange
 from cdc_lake.demo.demos import PipelineDemo, UserRows
 from cdc_lake.demo.graph import Graph
 from cdc_lake.demo.journal import Journal
@@ -45,7 +45,7 @@ class Demo:
         self._journal, self._show, self._given = journal, show, given
         self._sample = sample
         self._store = location(resources["store"]).store()
-        self._demo = DemoPipeline(pipeline, resources, self._store)
+        self._demo = DemoRun(pipeline, resources, self._store)
         self._graph: Graph | None = None
 
     def run(self) -> dict[str, Any]:

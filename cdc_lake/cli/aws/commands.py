@@ -33,7 +33,10 @@ def build(
     ),
     avro: Annotated[
         bool | None,
-        typer.Option("--avro/--no-avro", help="Include Apicurio's Avro converter; default: if a pipeline uses Avro."),
+        typer.Option(
+            "--avro/--no-avro",
+            help="Include Apicurio's Avro converter; default: if a pipeline uses Avro and Debezium is included.",
+        ),
     ] = None,
     provider: Annotated[
         bool, typer.Option(help="Require the jar of the config provider that reads secrets from Secrets Manager.")
@@ -65,7 +68,7 @@ def upload(
     archive: Annotated[Path, typer.Argument(help="The zip that `cdc-lake aws plugins build` printed.", dir_okay=False)],
     bucket: Annotated[str, typer.Option(help="The bucket for plugins.")],
     prefix: Annotated[str, typer.Option(help="The prefix for plugins in the bucket.")] = "plugins/",
-    region: Annotated[str, typer.Option(help="The region of bucket and MSK Connect.")] = "us-east-1",
+    region: Annotated[str, typer.Option(help="The region of the bucket and of MSK Connect.")] = "us-east-1",
     endpoint_url: Annotated[str | None, typer.Option(help="Endpoint of MSK Connect; default: AWS's.")] = None,
     s3_endpoint_url: Annotated[str | None, typer.Option(help="Endpoint of S3; default: AWS's.")] = None,
 ) -> None:

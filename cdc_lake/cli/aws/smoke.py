@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cdc_lake.cli.local_only import profile
-from cdc_lake.cli.samples.demos import SMOKE, DemoPipeline, run, show, succeeded
+from cdc_lake.cli.samples.demos import SMOKE_JOURNAL, DemoPipeline, run, show, succeeded
 from resources.errors import ResourceError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def smoke(
     if not yes:
         typer.confirm(_confirmation(settings), abort=True, err=as_json)
     started = time.monotonic()
-    file = state_folder() / SMOKE
+    file = state_folder() / SMOKE_JOURNAL
     with exclusive(file):
         journal = Journal(file, resume)
         summary = run(console, PIPELINE, UserRows(), journal, _RESUME_COMMANDS)

@@ -21,10 +21,10 @@ class DemoPipeline(StrEnum):
     PAGILA_QUERY = "pagila_query"
 
 
-SMOKE = "smoke.json"
+SMOKE_JOURNAL = "smoke.json"
 """The journal file of a run of Northwind in an AWS account, in the state folder."""
 _JOURNALS: Mapping[str, Sequence[str]] = {
-    DemoPipeline.NORTHWIND: ("demo.json", SMOKE),
+    DemoPipeline.NORTHWIND: ("demo.json", SMOKE_JOURNAL),
     DemoPipeline.MOMA: ("demo-moma.json",),
     DemoPipeline.PAGILA: ("demo-pagila.json",),
     DemoPipeline.PAGILA_QUERY: ("demo-pagila_query.json",),
@@ -75,7 +75,7 @@ def run(
 
     with instance() as dagster:
         try:
-            lines, sample = Lines(console), DEMOS[pipeline]
+            lines, sample = StepPrinter(console), DEMOS[pipeline]
             return Demo(load(pipeline), resolved(), graph, journal, lines, given, sample).run()
         except Exception:
             console.print("[yellow]A step failed. Fix the cause, then continue with:[/]")
@@ -84,7 +84,7 @@ def run(
             raise
 
 
-class Lines:
+class StepPrinter:
     """Print one line for each step."""
 
     def __init__(self, console: Any) -> None:  # noqa: ANN401 - rich is imported late
@@ -104,7 +104,7 @@ def show(console: Any, summary: Mapping[str, Any], title: str) -> None:  # noqa:
     console.print(_counts(summary, f"\n{title}, before the changes"))
     for name, story in summary["stories"].items():
         mark = "[green]✓[/]" if story["ok"] else "[red]✗[/]"
-        line = escape(printable(_sentence(name, story)))
+        line = escape(printable(_change_line(name, story)))
         console.print(f"{mark} {line}", highlight=False, soft_wrap=True)
     _show_verified(console, summary.get("verify", {}))
     checks = summary["checks"]
@@ -153,7 +153,7 @@ def _rows(count: int, records: int | None) -> str:
     return f"{count:,}" if records in (None, count) else f"{count:,} ({records:,} records)"
 
 
-def _sentence(name: str, story: Mapping[str, Any]) -> str:
+def _change_line(name: str, story: Mapping[str, Any]) -> str:
     """Format an example change as one line: the row's id (the first value), then the other values except mappings."""
     (key, row_id), *facts = ((key, value) for key, value in story.items() if key != "ok")
     text = ", ".join(f"{key.replace('_', ' ')} {_text(value)}" for key, value in facts if not isinstance(value, dict))

@@ -37,15 +37,15 @@ class FakeScene:
         self.history[f"{len(self.runs):017d}"] = self.cow
 
     def lake_table(self, name: str, target: str) -> SimpleNamespace:
-        """See DemoPipeline."""
+        """See DemoRun."""
         return SimpleNamespace(name=name, target=target, database="moma_mor", catalog_table="ro", view="ro_current")
 
     def instant(self, _table: object) -> str:
-        """See DemoPipeline."""
+        """See DemoRun."""
         return max(self.history)
 
     def row(self, _table: object, row_id: int, as_of: str | None = None) -> dict[str, Any] | None:
-        """See DemoPipeline."""
+        """See DemoRun."""
         found = self.cow if as_of is None else self.history[as_of]
         same = found is not None and self.base_files is not None and found.items() <= self.base_files.items()
         in_base_file = self.base_files if same and self.base_files is not None else {}
@@ -53,7 +53,7 @@ class FakeScene:
         return {"artist_id": row_id, **(found or {}), "__deleted": found is None, reading.FILE_NAME: file}
 
     def compact(self, _table: object) -> None:
-        """See DemoPipeline."""
+        """See DemoRun."""
         self.base_files = None if self.cow is None else {**self.cow, reading.FILE_NAME: "group_0-1-2_2026.parquet"}
 
     def scalar(self, sql: str) -> object:

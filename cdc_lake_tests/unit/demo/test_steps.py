@@ -10,7 +10,7 @@ import pytest
 
 from cdc_lake.cli.samples.demos import DemoPipeline
 from cdc_lake.demo import demos, steps, verification
-from cdc_lake.demo.demo_pipeline import AFTER_SOURCE, RunStages
+from cdc_lake.demo.demo_run import AFTER_SOURCE, RunStages
 from cdc_lake.demo.demos import PipelineDemo, UserRows
 from cdc_lake.demo.graph import Materialised
 from cdc_lake.demo.journal import Journal

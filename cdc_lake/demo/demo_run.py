@@ -30,7 +30,7 @@ class RunStages(Protocol):
         """Materialise the stages."""
 
 
-class DemoPipeline:
+class DemoRun:
     """One pipeline during its demo."""
 
     def __init__(self, pipeline: Pipeline, resources: Mapping[str, Any], store: ObjectStore) -> None:
@@ -89,5 +89,5 @@ class DemoPipeline:
         return profile.spark()
 
 
-ExampleChange = Callable[[DemoPipeline, RunStages], Observed]
+ExampleChange = Callable[[DemoRun, RunStages], Observed]
 """Changes the source, runs stages, and returns the observed values. It is called again if interrupted."""
