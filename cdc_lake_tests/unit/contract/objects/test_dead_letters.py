@@ -127,15 +127,16 @@ def test_an_invalid_or_unknown_id_is_rejected(letter_id: str) -> None:
         dead_letters.find(with_letter(MemoryStore()), PIPELINE, letter_id)
 
 
-@pytest.mark.parametrize("damage", ["gone", "changed"])
+@pytest.mark.parametrize("damage", ["missing", "damaged: its SHA-256 differs"])
 def test_a_damaged_value_is_reported(damage: str) -> None:
     store = with_letter(MemoryStore())
-    if damage == "gone":
+    if damage == "missing":
         store.delete([f"dlq/shop/{NAME}.value"])
     else:
         store.write(f"dlq/shop/{NAME}.value", b"{}")
     with pytest.raises(
-        ObjectDamagedError, match=rf"or drop the letter with `cdc-lake dlq drop shop {re.escape(LETTER.id)}`"
+        ObjectDamagedError,
+        match=rf"is {damage}.* or drop the letter with `cdc-lake dlq drop shop {re.escape(LETTER.id)}`",
     ):
         dead_letters.value_of(store, PIPELINE, LETTER)
 
@@ -158,6 +159,30 @@ def test_a_failed_replay_updates_the_reason() -> None:
     # A process with an outdated letter does not overwrite it.
     dead_letters.record_failed_replay(store, PIPELINE, LETTER, "stale")
     assert list(dead_letters.letters(store, PIPELINE)) == [updated]
+
+
+def test_a_replacement_whose_response_was_lost_is_stored() -> None:
+    store = with_letter(MemoryStore())
+    store.lose_answers(2)  # of the value and of the letter
+    replaced = dead_letters.replace_value(store, PIPELINE, LETTER, b"{}")
+    assert dead_letters.find(store, PIPELINE, LETTER.id) == replaced
+
+
+def test_a_replacement_loses_the_race_against_another_change() -> None:
+    store = with_letter(MemoryStore())
+    reads = store.get
+
+    def change_after_read(key: str) -> StoredObject | None:
+        found = reads(key)
+        if key == KEY:
+            store.get = reads  # type: ignore[method-assign]
+            dead_letters.record_failed_replay(store, PIPELINE, LETTER, "it is too late")
+        return found
+
+    store.get = change_after_read  # type: ignore[method-assign]
+    with pytest.raises(ContractError, match="another process changed or closed"):
+        dead_letters.replace_value(store, PIPELINE, LETTER, b"{}")
+    assert [letter.reason for letter in dead_letters.letters(store, PIPELINE)] == ["it is too late"]
 
 
 def test_a_late_failure_does_not_reopen_a_closed_letter() -> None:

@@ -9,7 +9,7 @@ import pytest
 from cdc_lake.contract.errors import SchemaChangeError
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import EXCLUDED, Column, OmittedColumn, TableSchema
-from cdc_lake.contract.schema.evolution import _promotable, describe_changes, require_one_landed_type
+from cdc_lake.contract.schema.evolution import _promotable, describe_changes, differs, require_one_landed_type
 from cdc_lake.contract.schema.record_versions import RecordLayout, record_layouts
 from cdc_lake.contract.schema.widening import is_widening
 from cdc_lake_tests.helpers.memory_store import MemoryStore
@@ -222,6 +222,17 @@ def test_a_decimal_of_the_lake_keeps_all_digits_before_and_after_the_point(old: 
         ("numeric(10)", "numeric(10,0)", True),
         ("numeric(10)", "numeric(10,1)", False),
         ("numeric(10)", "numeric(11,1)", True),
+        ("bigint", "varchar(20)", True),  # -9223372036854775808
+        ("bigint", "varchar(19)", False),
+        ("integer[]", "integer[]", True),
+        ("bigint[]", "integer[]", False),
+        ("timestamp without time zone", "timestamp(6) without time zone", True),
+        ("timestamp without time zone", "timestamp(5) without time zone", False),
+        ("timestamp(6) without time zone", "timestamp without time zone", True),
+        ("timestamp(2) without time zone", "timestamp(3) without time zone", True),
+        ("timestamp(3) without time zone", "timestamp(4) without time zone", False),  # other unit
+        ("timestamp(4) without time zone", "timestamp(5) without time zone", True),
+        ("timestamp(3) with time zone", "timestamp(4) with time zone", True),  # sent as text
     ],
 )
 def test_lengths_elements_and_digits_at_their_bounds(old: str, new: str, widens: bool) -> None:
@@ -385,6 +396,27 @@ def test_each_epoch_has_its_own_layout() -> None:
     assert [column.lake_type for column in old.columns] == [column.lake_type for column in new.columns]
     assert record_layouts(versions, {0, 1}) == [old]
     assert record_layouts(versions, {5}) == [new]
+    assert [[layout.covers(epoch) for epoch in (0, 1, 2, 3)] for layout in (old, new)] == [
+        [True, True, False, False],
+        [False, False, True, True],
+    ]
+
+
+def test_the_first_layout_is_that_of_all_earlier_epochs() -> None:
+    """A pipeline's first versions can have been captured after its first epoch."""
+    layouts = record_layouts(
+        history(*(catalog_schema(ID, f"2 note{number} text", epoch=number) for number in (1, 2, 5)))
+    )
+    assert [(layout.first, layout.end) for layout in layouts] == [(0, 2), (2, 5), (5, None)]
+
+
+def test_a_default_that_the_catalog_no_longer_has_is_no_change() -> None:
+    """PostgreSQL removes it when it rewrites the table."""
+    before = catalog_schema(*declarations(BASE), "4 more integer = 5")
+    after = catalog_schema(*declarations(BASE), "4 more integer")
+    assert not differs(before, after)
+    assert differs(before, catalog_schema(*declarations(BASE), "4 more bigint = 5"))
+    assert describe_changes(BASE, after) == ["more integer added (older rows show NULL)"]
 
 
 def test_columns_of_a_recreated_table_are_matched_by_name() -> None:

@@ -30,6 +30,12 @@ def test_a_snapshot_row_is_identified_by_key() -> None:
     assert identity(first, KEY) != identity(event(__lsn=50, __op="r"), KEY)
 
 
+def test_a_snapshot_row_without_an_operation_is_a_snapshot_row() -> None:
+    """Polled rows and rows of earlier records have no operation."""
+    row = {"__snapshot": "true", "__lsn": 50, "order_id": 7}
+    assert identity(row, KEY) == identity({**row, "__lsn": 90}, KEY) == identity({**row, "__op": "r"}, KEY)
+
+
 def test_all_key_columns_are_compared() -> None:
     assert identity(event(line=1), ("order_id", "line")) != identity(event(line=2), ("order_id", "line"))
 

@@ -10,7 +10,7 @@ from cdc_lake.contract.errors import ManifestGapError, ObjectDamagedError, RaceL
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest, Span
 from cdc_lake.contract.objects.object_names import ObjectName
-from cdc_lake.contract.source.epochs import Break, Completion, Epoch, Epochs, Start
+from cdc_lake.contract.source.epochs import Break, Completion, Epoch, Epochs, Join, Joined, Start
 from cdc_lake_tests.helpers.memory_store import MemoryStore
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -64,6 +64,36 @@ def test_the_newest_epoch_is_the_current_one(store: MemoryStore) -> None:
     assert current.number == 10
     assert epochs.completion(10) == Completion(snapshot_lsn=5, completed_at=NOW)
     assert epochs.completion(2) is None
+
+
+def test_an_epoch_has_the_tables_that_were_added_during_it(store: MemoryStore) -> None:
+    epochs = Epochs(store, "shop")
+    for number in (1, 2):
+        epochs.begin(epoch(number, {TOPIC: Start(topic_id="a", offsets={0: 0})}))
+    joins = {
+        name: Join(
+            topic=f"shop.sales.{name}", start=Start(topic_id=name, offsets={0: 3}), notifications={0: 9}, began_at=NOW
+        )
+        for name in ("items", "stores")
+    }
+    for name, join in joins.items():
+        epochs.join(2, name, join)
+    epochs.complete_join(2, "items", Joined(completed_at=NOW))
+    assert epochs.read(1).joins == {}
+    found = epochs.read(2)
+    assert found.joins == {join.topic: join for join in joins.values()}
+    assert found.starts.keys() == {TOPIC, *found.joins}
+    assert found.starts["shop.sales.items"] == joins["items"].start
+    assert found.joining == {"shop.sales.stores"}
+    assert [found.contains(topic) for topic in (TOPIC, "shop.sales.items", "shop.sales.stores", "other")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    # A second attempt keeps the first one's offsets.
+    epochs.join(2, "stores", joins["items"].model_copy(update={"topic": "shop.sales.stores"}))
+    assert epochs.read(2).joins["shop.sales.stores"] == joins["stores"]
 
 
 def test_a_second_run_cannot_begin_the_same_epoch(store: MemoryStore) -> None:

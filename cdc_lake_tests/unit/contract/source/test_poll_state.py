@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cdc_lake.contract.errors import ObjectDamagedError, RaceLostError, SourceBrokenError
 from cdc_lake.contract.objects.store import StoredObject
-from cdc_lake.contract.source.poll_state import Bound, Polls
+from cdc_lake.contract.source.poll_state import Bound, Polls, not_before
 from cdc_lake_tests.helpers.memory_store import MemoryStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -67,6 +67,26 @@ def test_a_reconciliation_takes_a_number_and_no_window() -> None:
     assert scan.watermark.lsn == 1
     after = found.begin(at(9), "t").poll  # it was interrupted
     assert (after.number, after.lower) == (3, at(5))
+
+
+def test_polls_and_reconciliations_keep_the_epoch() -> None:
+    found = polls()
+    begun = found.begin(at(5), "t", epoch=2)
+    assert begun.poll.epoch == 2
+    found.complete(begun)
+    scan = found.begin_reconcile("t").poll
+    assert (scan.epoch, scan.lower, scan.upper) == (2, at(5), at(5))
+    # The first poll of the next epoch reads all rows again.
+    after = found.begin(at(9), "t", epoch=3).poll
+    assert (after.epoch, after.number, after.lower) == (3, 3, None)
+
+
+@pytest.mark.parametrize(
+    ("new", "last", "raised"), [(7, 5, 7), (5, 7, 7), (None, 7, 7), (7, None, 7), (None, None, None), (0, 7, 7)]
+)
+def test_the_last_visible_id_never_decreases(new: int | None, last: int | None, raised: int | None) -> None:
+    before, after = at(1).model_copy(update={"last_id": last}), at(2).model_copy(update={"last_id": new, "next_id": 9})
+    assert not_before(after, before) == at(2).model_copy(update={"last_id": raised, "next_id": 9})
 
 
 def test_only_one_of_two_pollers_changes_the_state() -> None:

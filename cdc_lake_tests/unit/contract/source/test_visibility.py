@@ -121,6 +121,8 @@ POINT = Point(epoch=2, lsn=5_000, horizon=3_000, xmax=XIDS + 10, in_progress=fro
         (2, True, 9_000, 11, False),
         (2, True, 2_999, 2_000_000_000, True),  # an id from 2^32 transactions ago
         (2, True, 2_999, 8, False),
+        (2, True, 2_999, 10, True),
+        (2, True, 3_000, 10, False),  # the horizon itself: only the id decides
         (1, True, 9_000, 11, True),  # of an earlier epoch
         (3, True, 4_000, 10, False),
         (

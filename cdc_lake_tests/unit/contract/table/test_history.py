@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from cdc_lake.contract.errors import ContractError, ObjectDamagedError
@@ -44,6 +46,19 @@ def clean(store: MemoryStore, at: str, kept: str, *, ended: bool) -> None:
 )
 def test_a_time_is_resolved_to_the_newest_commit_before_it(store: MemoryStore, when: str, instant: str) -> None:
     assert history.resolve(store, TABLE, when) == instant
+
+
+def test_a_time_without_a_zone_is_utc_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/St_Johns")
+    time.tzset()
+    try:
+        found = [
+            history.instant(when) for when in ("2026-11-25T10:00:00", "2026-11-25T11:00+01:00", "2026-11-25T10:00Z")
+        ]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert found == ["20261125100000000"] * 3
 
 
 @pytest.mark.parametrize("when", ["yesterday", "2026112510", "10:00", ""])
