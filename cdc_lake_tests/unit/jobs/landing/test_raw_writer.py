@@ -188,7 +188,9 @@ def test_dead_letters_contain_their_epoch(store: MemoryStore) -> None:
 def test_too_many_dead_letters_fail_the_run(store: MemoryStore) -> None:
     rows: list[Row] = [(0, offset, None) for offset in range(LIMIT + 1)]
     assert len(write(store, rows[:-1])[1]) == LIMIT
-    with pytest.raises(TooManyDeadLettersError, match=f"Cannot land topic {TOPIC}: more than {LIMIT} records cannot"):
+    with pytest.raises(
+        TooManyDeadLettersError, match=f"Cannot land topic {TOPIC}: more than {LIMIT} records of a batch cannot"
+    ):
         write(store, rows)
 
 
