@@ -83,7 +83,7 @@ def test_bad_records_of_every_kind_are_kept_and_the_others_land(
 
 def test_too_many_records_that_cannot_be_landed_stop_the_run(poisoned: PoisonedTopic) -> None:
     poisoned.send(good(1, 1), None, None, None)
-    with pytest.raises(TooManyDeadLettersError, match=r"Cannot land topic \S+: more than 2 records cannot"):
+    with pytest.raises(TooManyDeadLettersError, match=r"Cannot land topic \S+: more than 2 records of a batch cannot"):
         poisoned.land(dead_letter_limit=2)
     assert poisoned.letters() == {}
     # With a higher limit they become dead letters.

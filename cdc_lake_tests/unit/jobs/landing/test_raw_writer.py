@@ -189,7 +189,7 @@ def test_too_many_dead_letters_fail_the_run(store: MemoryStore) -> None:
     rows: list[Row] = [(0, offset, None) for offset in range(LIMIT + 1)]
     assert len(write(store, rows[:-1])[1]) == LIMIT
     with pytest.raises(
-        TooManyDeadLettersError, match=f"Cannot land topic {TOPIC}: more than {LIMIT} records of a batch cannot"
+        TooManyDeadLettersError, match=f"land topic {TOPIC}: more than {LIMIT} records of a batch cannot"
     ):
         write(store, rows)
 
