@@ -39,11 +39,16 @@ def test_an_error_is_one_line_with_exit_code_1(
     )
 
 
-def test_cdc_lake_debug_raises_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cdc_lake_debug_prints_the_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("CDC_LAKE_DEBUG", "1")
     monkeypatch.setattr(sys, "argv", ["cdc-lake", "env", "--home", str(tmp_path)])
-    with pytest.raises(Exception, match="never started"):
+    with pytest.raises(SystemExit, match="^1$"):
         main()
+    printed = capsys.readouterr().err
+    assert printed.startswith("Traceback (most recent call last)")
+    assert "never started" in printed
 
 
 def test_logs_prints_the_last_lines(tmp_path: Path) -> None:
