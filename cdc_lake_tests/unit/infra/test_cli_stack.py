@@ -44,7 +44,7 @@ def test_cdc_lake_debug_prints_the_traceback(
 ) -> None:
     monkeypatch.setenv("CDC_LAKE_DEBUG", "1")
     monkeypatch.setattr(sys, "argv", ["cdc-lake", "env", "--home", str(tmp_path)])
-    with pytest.raises(SystemExit, match="^1$"):
+    with pytest.raises(SystemExit, match=r"^1$"):
         main()
     printed = capsys.readouterr().err
     assert printed.startswith("Traceback (most recent call last)")
