@@ -310,6 +310,13 @@ def test_changes_that_need_a_resnapshot_are_rejected_until_a_new_epoch(after: Ta
     assert captured_schema.record(store, PIPELINE, after) == (captured, False)
 
 
+def test_a_column_that_becomes_a_constant_requires_a_resnapshot() -> None:
+    constant = Column(name="note", type="character varying(10)", inserted="new")
+    after = BASE.model_copy(update={"columns": (BASE.columns[0], constant, BASE.columns[2])})
+    with pytest.raises(SchemaChangeError, match="values of column note change from now on, because a transform was"):
+        history(BASE, after)
+
+
 def test_a_replaced_key_column_requires_a_reset() -> None:
     """Rows of a new snapshot would have keys from another column than the stored rows."""
     for epoch in (0, 1):
