@@ -38,7 +38,7 @@ def test_a_damaged_raw_object_stops_the_upsert(table: LakeTable, body: bytes | N
     with pytest.raises(ObjectDamagedError) as caught:
         table.upsert()
     assert caught.value.user_message.startswith(f"Cannot read raw object {key}: ")
-    assert f"or run `cdc-lake reset {table.name}`,  (it deletes" in caught.value.user_message
+    assert f"or run `cdc-lake reset {table.name}` (it deletes" in caught.value.user_message
     assert commits(table) is None
 
 
