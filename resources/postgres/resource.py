@@ -28,8 +28,8 @@ from resources.postgres import (
     truncate_trigger,
 )
 from resources.postgres.connection import Login, open_connection
-from resources.postgres.own_tables import heartbeat_table, own_table, signal_table
-from resources.postgres.own_tables.own_table import OwnTable
+from resources.postgres.internal_tables import heartbeat_table, internal_table, signal_table
+from resources.postgres.internal_tables.internal_table import InternalTable
 from resources.postgres.publications import PublicationChange, Table
 from resources.postgres.table_columns import ColumnInfo, TableCatalog
 
@@ -210,7 +210,7 @@ class Postgres(dg.ConfigurableResource):  # type: ignore[type-arg]
                 grants.grant(connection, self.capture_role, wanted, ["select"])
         return change
 
-    def ensure_own_table(self, schema: str, table: OwnTable) -> bool:
+    def ensure_internal_table(self, schema: str, table: InternalTable) -> bool:
         """Create a pipeline's table, and grant the capture role its privileges; return whether it was missing."""
         with self.connect(autocommit=False) as connection:
-            return own_table.ensure(connection, schema, table, self.capture_role)
+            return internal_table.ensure(connection, schema, table, self.capture_role)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cdc_lake.cli.local_only import profile
-from cdc_lake.cli.samples.demos import SMOKE_JOURNAL, DemoPipeline, run, show, succeeded
+from cdc_lake.cli.samples.run_demo import SMOKE_JOURNAL, DemoPipeline, run, show, succeeded
 from resources.errors import ResourceError
 
 if TYPE_CHECKING:

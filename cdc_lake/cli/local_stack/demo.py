@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from cdc_lake.cli.local_only import local_only
-from cdc_lake.cli.samples.demos import DemoPipeline, journal, run, show, succeeded
+from cdc_lake.cli.samples.run_demo import DemoPipeline, journal, run, show, succeeded
 
 _UP = "cdc-lake up    (if an engine is not running)"
 

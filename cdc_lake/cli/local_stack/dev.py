@@ -19,7 +19,7 @@ def dev(port: Annotated[int, typer.Option(help="The UI's port.")] = 3000) -> Non
     import tempfile
     from pathlib import Path
 
-    from cdc_lake.cli.local_stack import session
+    from cdc_lake.cli.local_stack import process_session
     from cdc_lake.instance import dagster_home
     from cdc_lake.profile_local import SPARK_SOCKET
     from cdc_lake.run_processes import FORK_RUNS
@@ -30,5 +30,5 @@ def dev(port: Annotated[int, typer.Option(help="The UI's port.")] = 3000) -> Non
     # In the state folder, the path could be longer than the 107 characters that Linux allows for a socket.
     with tempfile.TemporaryDirectory(prefix="cdc-lake-dev-") as folder:
         os.environ[SPARK_SOCKET] = str(Path(folder) / "spark.sock")
-        code = session.run([sys.executable, "-m", "cdc_lake.webserver.dev", "dev", *arguments])
+        code = process_session.run([sys.executable, "-m", "cdc_lake.webserver.dev", "dev", *arguments])
     raise typer.Exit(code)

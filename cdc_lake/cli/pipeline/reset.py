@@ -22,7 +22,7 @@ def reset(
 
     Everything else in the source database is kept.
     """
-    from cdc_lake.cli.samples.demos import journals
+    from cdc_lake.cli.samples.run_demo import journals
     from cdc_lake.pipeline.bucket_location import location
     from cdc_lake.pipeline.loading import load
     from cdc_lake.pipeline.operations.reset import reset as start_over

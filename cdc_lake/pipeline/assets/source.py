@@ -19,8 +19,8 @@ from cdc_lake.pipeline.source_health import omitted_columns, schema_capture, tra
 from cdc_lake.pipeline.spark_jobs.job_runs import warm_spark
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
 from resources.object_store import ObjectStore
-from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
-from resources.postgres.own_tables.signal_table import signal_table
+from resources.postgres.internal_tables.heartbeat_table import HEARTBEAT
+from resources.postgres.internal_tables.signal_table import signal_table
 from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
 
@@ -62,8 +62,8 @@ def build(table: PipelineTable) -> dg.AssetsDefinition:
         # With FULL, an UPDATE event also contains unchanged TOASTed values, and a DELETE event contains the last row.
         identity = omitted_columns.replica_identity(table, database)
         identity_changed = database.set_replica_identity(source.schema_, table.name, identity)
-        own_tables = (HEARTBEAT, signal_table(pipeline.signal_table))
-        created = [each.name for each in own_tables if database.ensure_own_table(source.schema_, each)]
+        internal_tables = (HEARTBEAT, signal_table(pipeline.signal_table))
+        created = [each.name for each in internal_tables if database.ensure_internal_table(source.schema_, each)]
         publication = database.ensure_publication(
             source.publication,
             [(source.schema_, name) for name in (table.name, HEARTBEAT_TABLE, pipeline.signal_table)],

@@ -51,7 +51,7 @@ from cdc_lake.pipeline.source_health.omitted_columns import replica_identity
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
-from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
+from resources.postgres.internal_tables.heartbeat_table import HEARTBEAT
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _next_epoch(
         systems.postgres.refuse_truncate(source.schema_, table.name)
         identity = replica_identity(table, systems.postgres)
         systems.postgres.set_replica_identity(source.schema_, table.name, identity)
-    systems.postgres.ensure_own_table(source.schema_, HEARTBEAT)
+    systems.postgres.ensure_internal_table(source.schema_, HEARTBEAT)
     # Published before the slot is created: changes between the slot and a later publication would be lost.
     tables = [(source.schema_, name) for name in (*source.tables, HEARTBEAT_TABLE)]
     change = systems.postgres.ensure_publication(source.publication, tables)

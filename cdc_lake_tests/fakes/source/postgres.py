@@ -12,7 +12,7 @@ from pydantic import PrivateAttr
 
 from cdc_lake_tests.fakes.sql import Sql, connected
 from cdc_lake_tests.fakes.steps import Noting, Steps
-from resources.postgres.own_tables.own_table import OwnTable
+from resources.postgres.internal_tables.internal_table import InternalTable
 from resources.postgres.publications import PublicationChange, PublicationInfo, Table
 from resources.postgres.resource import Postgres
 from resources.postgres.server_identity import PublicationIdentity, ServerIdentity
@@ -182,7 +182,7 @@ class FakePostgres(Noting, Postgres):
             return PublicationChange("created", added)
         return PublicationChange("extended" if added else "unchanged", added)
 
-    def ensure_own_table(self, schema: str, table: OwnTable) -> bool:
+    def ensure_internal_table(self, schema: str, table: InternalTable) -> bool:
         """See Postgres."""
         missing = (schema, table.name) not in self._own
         self._own.add((schema, table.name))

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from cdc_lake.cli.local_stack.session import END_SECONDS, REMAINING_SECONDS
+from cdc_lake.cli.local_stack.process_session import END_SECONDS, REMAINING_SECONDS
 from cdc_lake_tests.helpers.command_line import BIN, ROOT, CommandLine
 
 _STOP_SECONDS = END_SECONDS + REMAINING_SECONDS + 20

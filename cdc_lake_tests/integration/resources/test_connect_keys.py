@@ -7,7 +7,7 @@ import pytest
 from cdc_lake.contract.table.event_order import Position
 from cdc_lake_tests.integration.resources.source_side import Source
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
-from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
+from resources.postgres.internal_tables.heartbeat_table import HEARTBEAT
 
 STATEMENTS = (
     "update ev set id = 100 where id = 1",  # another key
@@ -28,7 +28,7 @@ def moved(source: Source) -> Source:
         "create table ev (id int primary key, v text); alter table ev replica identity full;"
         "insert into ev select g, 'row ' || g from generate_series(1, 10) g"
     )
-    source.postgres.ensure_own_table(source.schema, HEARTBEAT)
+    source.postgres.ensure_internal_table(source.schema, HEARTBEAT)
     source.postgres.ensure_publication(source.schema, [(source.schema, table) for table in source.tables])
     source.deploy()
     for statement in STATEMENTS:

@@ -24,7 +24,7 @@ from infra.local.progress_display import ConsoleSetup
 from infra.local.stack.component import LOOPBACK, StackContext
 from infra.local.stack.endpoints import CONNECT_USER
 from resources.connect.plugin_archive import build
-from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
+from resources.postgres.internal_tables.heartbeat_table import HEARTBEAT
 
 KIND = "io.debezium.connector.postgresql.PostgresConnector"
 ROWS = 5
@@ -64,7 +64,7 @@ def test_a_worker_of_msk_connects_version_streams_with_the_zip(plugin_worker: So
 
     with own_schema(plugin_worker, "zipped") as shop:
         shop.execute(f"create table ev (id int primary key); insert into ev select generate_series(1, {ROWS})")
-        shop.postgres.ensure_own_table(shop.schema, HEARTBEAT)
+        shop.postgres.ensure_internal_table(shop.schema, HEARTBEAT)
         shop.postgres.ensure_publication(shop.schema, [(shop.schema, table) for table in shop.tables])
         shop.deploy()
         assert sorted(row["id"] for row in shop.rows()) == list(range(1, ROWS + 1))

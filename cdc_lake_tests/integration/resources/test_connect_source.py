@@ -14,7 +14,7 @@ from cdc_lake.cli.app import app
 from cdc_lake_tests.integration.resources.source_side import CONNECTOR, Source, body
 from infra.local.stack.stack_secrets import load
 from resources.errors import ConnectorConfigInvalid, ConnectorFailed
-from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
+from resources.postgres.internal_tables.heartbeat_table import HEARTBEAT
 from resources.waiting import until
 
 TESTS_IN_CI = 4
@@ -31,7 +31,7 @@ def deployed(source: Source) -> Source:
         "insert into ev select g, 0, jsonb_build_object('g', g), date '1998-06-15', 12.5,"
         f" '2024-01-02 03:04:05.123456+02' from generate_series(1, {ROWS}) g"
     )
-    source.postgres.ensure_own_table(source.schema, HEARTBEAT)
+    source.postgres.ensure_internal_table(source.schema, HEARTBEAT)
     source.postgres.ensure_publication(source.schema, [(source.schema, table) for table in source.tables])
     source.deploy()
     return source

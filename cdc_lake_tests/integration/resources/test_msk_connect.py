@@ -15,7 +15,7 @@ from resources.errors import ConnectorFailed
 from resources.kafka.resource import Kafka
 from resources.msk_connect.connector_request import ConnectSettings, Plugin, WorkerConfiguration
 from resources.msk_connect.resource import MskConnect
-from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
+from resources.postgres.internal_tables.heartbeat_table import HEARTBEAT
 
 KIND = "io.debezium.connector.postgresql.PostgresConnector"
 ROWS = 20
@@ -70,7 +70,7 @@ def aws(source_engines: Source, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def captured(source: Source) -> Source:
     """Return a source with a table of ROWS rows, heartbeats and a publication."""
     source.execute(f"create table ev (id int primary key); insert into ev select generate_series(1, {ROWS})")
-    source.postgres.ensure_own_table(source.schema, HEARTBEAT)
+    source.postgres.ensure_internal_table(source.schema, HEARTBEAT)
     source.postgres.ensure_publication(source.schema, [(source.schema, table) for table in source.tables])
     return source
 

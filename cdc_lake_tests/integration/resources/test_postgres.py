@@ -7,7 +7,7 @@ from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg
 
 from cdc_lake_tests.integration.resources.source_side import Source
 from resources.errors import AccessRefused, DatabaseMissing, PublicationConflict, TableMissing
-from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
+from resources.postgres.internal_tables.heartbeat_table import HEARTBEAT
 
 
 def test_columns_are_as_declared(source: Source) -> None:
@@ -160,8 +160,8 @@ def test_the_state_of_a_slot_is_read_and_it_is_dropped(source: Source) -> None:
 
 
 def test_heartbeats_return_their_lsns(source: Source) -> None:
-    assert source.postgres.ensure_own_table(source.schema, HEARTBEAT) is True
-    assert source.postgres.ensure_own_table(source.schema, HEARTBEAT) is False
+    assert source.postgres.ensure_internal_table(source.schema, HEARTBEAT) is True
+    assert source.postgres.ensure_internal_table(source.schema, HEARTBEAT) is False
     before = source.postgres.current_lsn()
     lsns = [source.postgres.write_heartbeat(source.schema) for _ in range(3)]
     assert before <= lsns[0] < lsns[1] < lsns[2] < source.postgres.current_lsn()

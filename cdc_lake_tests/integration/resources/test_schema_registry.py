@@ -18,7 +18,7 @@ from infra.local.stack.attach import load_endpoints
 from infra.local.stack.endpoints import Endpoints
 from infra.local.stack.stack import Stack
 from resources.kafka.records import Message
-from resources.postgres.own_tables.heartbeat_table import HEARTBEAT
+from resources.postgres.internal_tables.heartbeat_table import HEARTBEAT
 from resources.waiting import until
 
 CONVERTER = "io.apicurio.registry.utils.converter.AvroConverter"
@@ -98,7 +98,7 @@ def registry(source_engines: Source) -> Registry:
 def avro(source: Source) -> Source:
     """Return a source with a row in the table `ev`, for a connector that writes Avro."""
     source.execute("create table ev (id int primary key, v text); insert into ev values (1, 'first')")
-    source.postgres.ensure_own_table(source.schema, HEARTBEAT)
+    source.postgres.ensure_internal_table(source.schema, HEARTBEAT)
     source.postgres.ensure_publication(source.schema, [(source.schema, table) for table in source.tables])
     return source
 

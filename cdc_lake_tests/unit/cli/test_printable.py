@@ -17,7 +17,7 @@ from cdc_lake.cli import printable
 from cdc_lake.cli.app import app
 from cdc_lake.cli.data import query_output, topic
 from cdc_lake.cli.pipeline import verify
-from cdc_lake.cli.samples.demos import show
+from cdc_lake.cli.samples.run_demo import show
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.jobs.verify import Difference, VerifyReport

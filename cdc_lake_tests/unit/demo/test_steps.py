@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cdc_lake.cli.samples.demos import DemoPipeline
+from cdc_lake.cli.samples.run_demo import DemoPipeline
 from cdc_lake.demo import demos, steps, verification
 from cdc_lake.demo.demo_run import AFTER_SOURCE, RunStages
 from cdc_lake.demo.demos import PipelineDemo, UserRows

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from cdc_lake.cli.app import app
-from cdc_lake.cli.local_stack import session
+from cdc_lake.cli.local_stack import process_session
 from cdc_lake.profile_local import SPARK_SOCKET
 
 
@@ -22,7 +22,7 @@ def test_dev_runs_dagster_in_its_own_session(tmp_path: Path, monkeypatch: pytest
         started.append(command)
         return 5
 
-    monkeypatch.setattr(session, "run", run)
+    monkeypatch.setattr(process_session, "run", run)
     monkeypatch.setenv("CDC_LAKE_HOME", str(tmp_path))
     monkeypatch.setenv("DAGSTER_HOME", "/elsewhere")
     monkeypatch.setenv(SPARK_SOCKET, "/elsewhere")

@@ -22,10 +22,10 @@ from cdc_lake_tests.helpers.sink_objects import (
     object_key,
 )
 from cdc_lake_tests.unit.contract.objects.landed import landed
-from cdc_lake_tests.unit.jobs.adoption.adopting import (
+from cdc_lake_tests.unit.jobs.adoption.adopted_topic import (
     HEARTBEAT,
     TOPIC,
-    Adopting,
+    AdoptedTopic,
     each_ordered_sink,
     each_sink,
     name_of,
@@ -35,237 +35,237 @@ from cdc_lake_tests.unit.jobs.adoption.adopting import (
 
 @each_sink
 def test_objects_in_order_are_adopted_up_to_the_end(sink: Sink) -> None:
-    adopting = Adopting(sink, topic())
-    adopting.write_from(0, 6)
-    adopting.write_from(7, 18)
-    report = adopting.run()
+    adoption = AdoptedTopic(sink, topic())
+    adoption.write_from(0, 6)
+    adoption.write_from(7, 18)
+    report = adoption.run()
     assert (report.records, report.objects, report.gaps) == (16, 2, ())
-    assert adopting.adopted() == adopting.all()
-    head = adopting.chain.head()
+    assert adoption.adopted() == adoption.all()
+    head = adoption.chain.head()
     assert head is not None
     assert (head.version, head.next_offsets(), head.watermark) == (3, {0: 20}, HEARTBEAT)
-    assert adopting.new_objects() == []
-    assert adopting.run().manifest is None
+    assert adoption.new_objects() == []
+    assert adoption.run().manifest is None
 
 
 @each_sink
 def test_records_that_the_connector_has_not_written_yet_are_adopted_later(sink: Sink) -> None:
-    adopting = Adopting(sink, topic())
-    adopting.write_from(0, 8)
-    assert adopting.run().records == 8
-    head = adopting.chain.head()
+    adoption = AdoptedTopic(sink, topic())
+    adoption.write_from(0, 8)
+    assert adoption.run().records == 8
+    head = adoption.chain.head()
     assert head is not None
     assert (head.next_offsets(), head.watermark) == ({0: 10}, None)  # after the marker, before the next record
-    assert adopting.new_objects() == []
-    adopting.write_from(10, 18)
-    assert len(adopting.new_objects()) == 1
-    assert adopting.run().records == 8
-    assert adopting.adopted() == adopting.all()
+    assert adoption.new_objects() == []
+    adoption.write_from(10, 18)
+    assert len(adoption.new_objects()) == 1
+    assert adoption.run().records == 8
+    assert adoption.adopted() == adoption.all()
 
 
 @each_sink
 def test_an_empty_topic_begins_a_chain_once(sink: Sink) -> None:
-    adopting = Adopting(sink, TopicInMemory.of([], 0))
-    assert (adopting.run().manifest, adopting.run().manifest) == (1, None)
-    head = adopting.chain.head()
+    adoption = AdoptedTopic(sink, TopicInMemory.of([], 0))
+    assert (adoption.run().manifest, adoption.run().manifest) == (1, None)
+    head = adoption.chain.head()
     assert head is not None
     assert head.version == 3
 
 
 @each_ordered_sink
 def test_late_objects_hold_back_later_records(sink: Sink) -> None:
-    adopting = Adopting(sink, topic())
-    adopting.write_from(0, 3)
-    adopting.write_from(8, 12)
-    report = adopting.run()
-    assert (report.records, adopting.next) == (4, 5)
+    adoption = AdoptedTopic(sink, topic())
+    adoption.write_from(0, 3)
+    adoption.write_from(8, 12)
+    report = adoption.run()
+    assert (report.records, adoption.next) == (4, 5)
     assert report.gaps == (
         f"topic {TOPIC}, partition 0: 3 records are in no object (offsets 5 to 7), though "
-        f"{object_key(sink, TOPIC, 0, adopting.topic.records_between(8, 12))} contains later ones",
+        f"{object_key(sink, TOPIC, 0, adoption.topic.records_between(8, 12))} contains later ones",
     )
     with pytest.raises(ManifestGapError, match=r"in no object \(offsets 5 to 7\).*remove landing.sink from"):
-        adopting.run()
-    adopting.write_from(5, 7)
-    assert adopting.run().gaps == ()
-    adopting.write_from(13, 18)
-    adopting.run()
-    assert adopting.adopted() == adopting.all()
+        adoption.run()
+    adoption.write_from(5, 7)
+    assert adoption.run().gaps == ()
+    adoption.write_from(13, 18)
+    adoption.run()
+    assert adoption.adopted() == adoption.all()
 
 
 @each_sink
 def test_repeated_offsets_are_adopted_once(sink: Sink) -> None:
-    adopting = Adopting(sink, topic())
-    adopting.write_from(0, 8, folder="a")
-    adopting.run()
-    adopting.write_from(5, 12, folder="b")  # the connector restarted at a committed offset
-    adopting.write_from(5, 7, folder="c")
-    adopting.write_from(10, 18, folder="d")
-    adopting.run()
-    assert adopting.adopted() == adopting.all()
-    assert adopting.new_objects() == []
+    adoption = AdoptedTopic(sink, topic())
+    adoption.write_from(0, 8, folder="a")
+    adoption.run()
+    adoption.write_from(5, 12, folder="b")  # the connector restarted at a committed offset
+    adoption.write_from(5, 7, folder="c")
+    adoption.write_from(10, 18, folder="d")
+    adoption.run()
+    assert adoption.adopted() == adoption.all()
+    assert adoption.new_objects() == []
 
 
 @pytest.mark.parametrize("sink", [CONFLUENT, AIVEN, AIVEN_ENVELOPE], ids=name_of)
 def test_an_object_rewritten_with_more_records_is_continued(sink: Sink) -> None:
-    adopting = Adopting(sink, topic())
-    key = adopting.write_from(5, 8)
-    adopting.write_from(0, 3)
-    adopting.run()
-    before = adopting.adopted()
-    assert adopting.write_from(5, 12) == key
-    assert adopting.adopted() == before
-    assert len(adopting.new_objects()) == 1
-    adopting.run()
-    adopting.write_from(13, 18)
-    adopting.run()
-    assert adopting.adopted() == adopting.all()
+    adoption = AdoptedTopic(sink, topic())
+    key = adoption.write_from(5, 8)
+    adoption.write_from(0, 3)
+    adoption.run()
+    before = adoption.adopted()
+    assert adoption.write_from(5, 12) == key
+    assert adoption.adopted() == before
+    assert len(adoption.new_objects()) == 1
+    adoption.run()
+    adoption.write_from(13, 18)
+    adoption.run()
+    assert adoption.adopted() == adoption.all()
 
 
 @pytest.mark.parametrize("sink", [CONFLUENT, AIVEN, AIVEN_ENVELOPE], ids=name_of)
 def test_an_object_rewritten_before_a_later_one_was_adopted_is_continued(sink: Sink) -> None:
     """The connector restarts, writes an object again with more records, and its previous task writes one more."""
-    adopting = Adopting(sink, topic())
-    adopting.write_from(0, 0)
-    assert adopting.run().records == 1
-    adopting.write_from(0, 3)
-    adopting.write_from(1, 1)
-    assert adopting.run().records == 1
-    assert adopting.run().records == 2
-    assert adopting.adopted() == adopting.all()[:4]
+    adoption = AdoptedTopic(sink, topic())
+    adoption.write_from(0, 0)
+    assert adoption.run().records == 1
+    adoption.write_from(0, 3)
+    adoption.write_from(1, 1)
+    assert adoption.run().records == 1
+    assert adoption.run().records == 2
+    assert adoption.adopted() == adoption.all()[:4]
 
 
 def test_records_of_several_field_folders_are_merged() -> None:
-    adopting = Adopting(BY_FIELD, topic())
-    everything = adopting.all()
-    adopting.write(everything[0:12:3], folder="customer_id=ALFKI/order_id=1")
-    adopting.write(everything[1:12:3], folder="customer_id=ANATR/order_id=2")
-    report = adopting.run()
-    assert [offset for offset, _ in adopting.adopted()] == [0, 1]
+    adoption = AdoptedTopic(BY_FIELD, topic())
+    everything = adoption.all()
+    adoption.write(everything[0:12:3], folder="customer_id=ALFKI/order_id=1")
+    adoption.write(everything[1:12:3], folder="customer_id=ANATR/order_id=2")
+    report = adoption.run()
+    assert [offset for offset, _ in adoption.adopted()] == [0, 1]
     assert "1 record is in no object (offset 2)" in report.gaps[0]
-    assert adopting.run().manifest is None  # no error: the connector still buffers the records of that order
-    adopting.write(everything[2:12:3], folder="customer_id=ANTON/order_id=3")
-    adopting.run()
-    assert sorted(adopting.adopted()) == everything[:12]
-    adopting.write(everything[12:], folder="customer_id=ALFKI/order_id=1")
-    adopting.run()
-    assert sorted(adopting.adopted()) == everything
-    assert len({item.key for manifest in adopting.chain.since(0) for item in manifest.objects}) == 4
+    assert adoption.run().manifest is None  # no error: the connector still buffers the records of that order
+    adoption.write(everything[2:12:3], folder="customer_id=ANTON/order_id=3")
+    adoption.run()
+    assert sorted(adoption.adopted()) == everything[:12]
+    adoption.write(everything[12:], folder="customer_id=ALFKI/order_id=1")
+    adoption.run()
+    assert sorted(adoption.adopted()) == everything
+    assert len({item.key for manifest in adoption.chain.since(0) for item in manifest.objects}) == 4
 
 
 @each_sink
 def test_the_watermark_advances_while_the_connector_buffers_records(sink: Sink) -> None:
-    adopting = Adopting(sink, TopicInMemory.of(range(100), 0))
+    adoption = AdoptedTopic(sink, TopicInMemory.of(range(100), 0))
     passed = []
     for end in range(10, 101, 10):
-        adopting.topic.ends[0] = end
-        adopting.watermark = Watermark(source_ts_ms=end, lsn=end)
-        adopting.write_from(end - 13 if end > 10 else 0, end - 4)
-        adopting.run()
-        head = adopting.chain.head()
+        adoption.topic.ends[0] = end
+        adoption.watermark = Watermark(source_ts_ms=end, lsn=end)
+        adoption.write_from(end - 13 if end > 10 else 0, end - 4)
+        adoption.run()
+        head = adoption.chain.head()
         assert head is not None
         passed.append(None if head.watermark is None else head.watermark.lsn)
     assert passed == [None, *range(10, 100, 10)], "the watermark of the previous run, whose end offsets are adopted now"
-    adopting.write_from(97, 99)
-    adopting.run()
-    head = adopting.chain.head()
+    adoption.write_from(97, 99)
+    adoption.run()
+    head = adoption.chain.head()
     assert head is not None
-    assert head.watermark == adopting.watermark
+    assert head.watermark == adoption.watermark
 
 
 @each_sink
 def test_records_after_the_runs_end_offsets_are_left_to_the_next_run(sink: Sink) -> None:
-    adopting = Adopting(sink, topic())
-    adopting.write_from(0, 18)
-    adopting.topic.ends[0] = 10
-    adopting.run()
-    adopting.topic.ends[0] = 20
-    adopting.run()
-    assert adopting.adopted() == adopting.all()
+    adoption = AdoptedTopic(sink, topic())
+    adoption.write_from(0, 18)
+    adoption.topic.ends[0] = 10
+    adoption.run()
+    adoption.topic.ends[0] = 20
+    adoption.run()
+    assert adoption.adopted() == adoption.all()
 
 
 @pytest.mark.parametrize("sink", [LENSES_ENVELOPE, AIVEN_ENVELOPE, BY_FIELD], ids=name_of)
 def test_records_with_offsets_do_not_need_the_topic(sink: Sink) -> None:
-    adopting = Adopting(sink, TopicInMemory.of(range(20), 20, 0))
-    adopting.topic.begins[0] = 20
-    adopting.write_from(0, 19)
-    adopting.run()
-    assert adopting.adopted() == adopting.all()
+    adoption = AdoptedTopic(sink, TopicInMemory.of(range(20), 20, 0))
+    adoption.topic.begins[0] = 20
+    adoption.write_from(0, 19)
+    adoption.run()
+    assert adoption.adopted() == adoption.all()
 
 
 def test_an_adopted_object_whose_records_expired_does_not_block() -> None:
-    adopting = Adopting(CONFLUENT, topic())
-    adopting.write_from(0, 8)
-    adopting.run()
-    adopting.topic.begins[0] = 10
-    adopting.topic.ends[0] = 20
-    adopting.run()
-    adopting.write_from(10, 18)
-    adopting.run()
-    assert adopting.adopted() == adopting.all()
+    adoption = AdoptedTopic(CONFLUENT, topic())
+    adoption.write_from(0, 8)
+    adoption.run()
+    adoption.topic.begins[0] = 10
+    adoption.topic.ends[0] = 20
+    adoption.run()
+    adoption.write_from(10, 18)
+    adoption.run()
+    assert adoption.adopted() == adoption.all()
 
 
 @each_sink
 def test_partitions_advance_independently(sink: Sink) -> None:
     records = {0: {0: b"1", 1: b"2"}, 1: {0: b"3", 1: b"4", 2: b"5"}}
-    adopting = Adopting(sink, TopicInMemory(records, {0: 2, 1: 3}))
-    adopting.write_from(0, 1, partition=0, folder="a")
-    adopting.write_from(0, 1, partition=1, folder="b")
-    adopting.run()
-    adopting.write_from(2, 2, partition=1, folder="c")
-    adopting.run()
+    adoption = AdoptedTopic(sink, TopicInMemory(records, {0: 2, 1: 3}))
+    adoption.write_from(0, 1, partition=0, folder="a")
+    adoption.write_from(0, 1, partition=1, folder="b")
+    adoption.run()
+    adoption.write_from(2, 2, partition=1, folder="c")
+    adoption.run()
     for partition in (0, 1):
-        assert adopting.adopted(partition) == adopting.all(partition)
+        assert adoption.adopted(partition) == adoption.all(partition)
 
 
 def test_a_backlog_is_adopted_in_several_manifests() -> None:
-    adopting = Adopting(LENSES, topic(), objects_per_run=2)
-    for offset, _ in adopting.all():
-        adopting.write_from(offset, offset)
+    adoption = AdoptedTopic(LENSES, topic(), objects_per_run=2)
+    for offset, _ in adoption.all():
+        adoption.write_from(offset, offset)
     runs = 0
-    while adopting.new_objects():
-        adopting.run()
+    while adoption.new_objects():
+        adoption.run()
         runs += 1
     assert runs == 8
-    assert adopting.adopted() == adopting.all()
+    assert adoption.adopted() == adoption.all()
 
 
 @pytest.mark.parametrize("sink", [LENSES, CONFLUENT], ids=name_of)
 def test_listing_costs_the_same_with_many_adopted_objects(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_store, "PAGE", 10)
-    adopting = Adopting(sink, TopicInMemory.of(range(200), 200))
-    adopting.topic.ends[0] = 199
+    adoption = AdoptedTopic(sink, TopicInMemory.of(range(200), 200))
+    adoption.topic.ends[0] = 199
     for offset in range(200):
-        adopting.write_from(offset, offset)
-    while adopting.new_objects():
-        adopting.run()
-    adopting.topic.ends[0] = 200
-    adopting.store.forget_requests()
-    assert adopting.run().records == 1
-    assert adopting.store.requests["list"] == 2  # the sink's objects, and the check for a first manifest
-    assert adopting.store.requests["get"] <= 9
+        adoption.write_from(offset, offset)
+    while adoption.new_objects():
+        adoption.run()
+    adoption.topic.ends[0] = 200
+    adoption.store.forget_requests()
+    assert adoption.run().records == 1
+    assert adoption.store.requests["list"] == 2  # the sink's objects, and the check for a first manifest
+    assert adoption.store.requests["get"] <= 9
 
 
 @each_ordered_sink
 def test_adoption_continues_a_chain_of_landing(sink: Sink) -> None:
-    adopting = Adopting(sink, topic())
-    item = landed(adopting.store, dict(adopting.topic.records_between(0, 6)))
+    adoption = AdoptedTopic(sink, topic())
+    item = landed(adoption.store, dict(adoption.topic.records_between(0, 6)))
     span = Span(partition=0, first=0, next=7)
-    before = land.commit(adopting.chain, adopting.spec.landing, None, (span,), (item,))
+    before = land.commit(adoption.chain, adoption.spec.landing, None, (span,), (item,))
     assert before.version == 3
     assert b'"sink"' not in before.encode()
-    adopting.write_from(0, 3)
-    adopting.write_from(5, 12)
-    adopting.run()
-    adopting.write_from(13, 18)
-    adopting.run()
-    assert adopting.adopted() == adopting.all()
+    adoption.write_from(0, 3)
+    adoption.write_from(5, 12)
+    adoption.run()
+    adoption.write_from(13, 18)
+    adoption.run()
+    assert adoption.adopted() == adoption.all()
 
 
 def test_manifests_of_version_1_cannot_list_sink_objects() -> None:
-    adopting = Adopting(LENSES, topic())
-    adopting.write_from(0, 18)
-    adopting.run()
-    head = adopting.chain.head()
+    adoption = AdoptedTopic(LENSES, topic())
+    adoption.write_from(0, 18)
+    adoption.run()
+    head = adoption.chain.head()
     assert head is not None
     assert Manifest.decode(head.encode()) == head
     without_last = head.model_copy(update={"spans": (Span(partition=0, first=0, next=20),)}).encode()
@@ -279,29 +279,29 @@ def test_manifests_of_version_1_cannot_list_sink_objects() -> None:
 @each_sink
 def test_a_topic_that_lost_its_tail_and_got_new_records_stops(sink: Sink) -> None:
     """Offsets 15 to 19 were lost and reused; the new records at 15 to 19 would never be adopted."""
-    adopting = Adopting(sink, topic())
-    adopting.write_from(0, 18)
-    adopting.run()
-    adopting.topic.values[0].update({offset: b'{"n": "rewritten %d"}' % offset for offset in range(15, 25)})
-    adopting.topic.ends[0] = 25
-    adopting.write_from(20, 24)
+    adoption = AdoptedTopic(sink, topic())
+    adoption.write_from(0, 18)
+    adoption.run()
+    adoption.topic.values[0].update({offset: b'{"n": "rewritten %d"}' % offset for offset in range(15, 25)})
+    adoption.topic.ends[0] = 25
+    adoption.write_from(20, 24)
     with pytest.raises(
         TopicRecreatedError, match=r"last landed record has offset 18.*offset 19.*cdc-lake resnapshot shop"
     ):
-        adopting.run()
-    assert (adopting.chain.length(), adopting.next) == (1, 20)
+        adoption.run()
+    assert (adoption.chain.length(), adoption.next) == (1, 20)
 
 
 @each_sink
 def test_adoption_continues_if_the_last_adopted_record_has_expired(sink: Sink) -> None:
     """The record cannot be compared any more."""
-    adopting = Adopting(sink, topic())
-    adopting.write_from(0, 18)
-    adopting.run()
-    adopting.topic.values[0].update({20: b'{"n": 20}', 21: b'{"n": 21}'})
-    adopting.topic.ends[0], adopting.topic.begins[0] = 22, 20
-    adopting.write_from(20, 21)
-    assert adopting.run().records == 2
+    adoption = AdoptedTopic(sink, topic())
+    adoption.write_from(0, 18)
+    adoption.run()
+    adoption.topic.values[0].update({20: b'{"n": 20}', 21: b'{"n": 21}'})
+    adoption.topic.ends[0], adoption.topic.begins[0] = 22, 20
+    adoption.write_from(20, 21)
+    assert adoption.run().records == 2
 
 
 @pytest.mark.parametrize("sink", [CONFLUENT, AIVEN], ids=name_of)
@@ -311,12 +311,12 @@ def test_records_of_an_object_that_is_written_again_are_adopted_after_many_objec
     sink: Sink, first: int, followed: bool
 ) -> None:
     """A connector that restarts writes from its committed offset again, as an object that is named by it."""
-    adopting = Adopting(sink, TopicInMemory.of(range(300), 300))
+    adoption = AdoptedTopic(sink, TopicInMemory.of(range(300), 300))
     for offset in range(200):
-        adopting.write_from(offset, offset)
-    adopting.run()
-    adopting.write_from(first, 250)
+        adoption.write_from(offset, offset)
+    adoption.run()
+    adoption.write_from(first, 250)
     if followed:
-        adopting.write_from(251, 299)
-    adopting.run()
-    assert adopting.next == (300 if followed else 251)
+        adoption.write_from(251, 299)
+    adoption.run()
+    assert adoption.next == (300 if followed else 251)

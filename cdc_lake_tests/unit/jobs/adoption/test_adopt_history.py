@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cdc_lake.contract.errors import ManifestGapError
 from cdc_lake_tests.helpers.sink_objects import ALL_SINKS, TopicInMemory
-from cdc_lake_tests.unit.jobs.adoption.adopting import Adopting
+from cdc_lake_tests.unit.jobs.adoption.adopted_topic import AdoptedTopic
 
 
 @st.composite
@@ -35,9 +35,9 @@ def test_every_record_is_adopted_once(
     sink: object, history: tuple[TopicInMemory, list[tuple[str, list[int]]]], data: st.DataObject
 ) -> None:
     topic, groups = history
-    adopting = Adopting(next(candidate for candidate in ALL_SINKS if candidate is sink), topic)
-    everything = adopting.all()
-    if not adopting.sink.ordered:  # records of one partition among several folders
+    adoption = AdoptedTopic(next(candidate for candidate in ALL_SINKS if candidate is sink), topic)
+    everything = adoption.all()
+    if not adoption.sink.ordered:  # records of one partition among several folders
         count = data.draw(st.integers(1, 3))
         groups = [(f"{name}-{k}", group[k::count]) for name, group in groups for k in range(count) if group[k::count]]
     longest: dict[str, int] = {}
@@ -45,19 +45,19 @@ def test_every_record_is_adopted_once(
         records = [everything[number] for number in group]
         # Only a restart of the connector replaces an object, possibly with fewer records. Records that are adopted
         # must not be removed; test_adopt_refusals.py tests that this is reported.
-        key = f"{records[0][0]}" if adopting.sink.layout in {"confluent", "aiven"} else folder
+        key = f"{records[0][0]}" if adoption.sink.layout in {"confluent", "aiven"} else folder
         if longest.get(key, 0) < len(records):
             longest[key] = len(records)
-            adopting.write(records, folder=folder)
+            adoption.write(records, folder=folder)
         if data.draw(st.booleans()):
             try:
-                adopting.run()
+                adoption.run()
             except ManifestGapError:
-                assert adopting.sink.ordered
-            adopted = sorted(adopting.adopted())
+                assert adoption.sink.ordered
+            adopted = sorted(adoption.adopted())
             assert adopted == everything[: len(adopted)]
-    while adopting.run().manifest is not None:
+    while adoption.run().manifest is not None:
         pass
-    assert sorted(adopting.adopted()) == everything
-    assert adopting.next == topic.ends[0]
-    assert adopting.new_objects() == []
+    assert sorted(adoption.adopted()) == everything
+    assert adoption.next == topic.ends[0]
+    assert adoption.new_objects() == []

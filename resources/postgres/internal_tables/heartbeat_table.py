@@ -11,9 +11,9 @@ from psycopg2 import sql
 from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
 
 from resources.postgres import lsn
-from resources.postgres.own_tables.own_table import OwnTable
+from resources.postgres.internal_tables.internal_table import InternalTable
 
-HEARTBEAT = OwnTable(
+HEARTBEAT = InternalTable(
     "cdc_heartbeat",
     "id smallint primary key, beat_at timestamptz not null, beats bigint not null",
     ("select", "insert", "update"),

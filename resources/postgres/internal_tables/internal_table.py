@@ -12,7 +12,7 @@ from resources.postgres.grants import Privilege
 
 
 @dataclass(frozen=True)
-class OwnTable:
+class InternalTable:
     """A table that the pipeline adds: its name, its columns in SQL, and the capture role's privileges on it."""
 
     name: str
@@ -20,7 +20,7 @@ class OwnTable:
     privileges: tuple[Privilege, ...]
 
 
-def ensure(connection: Connection, schema: str, table: OwnTable, role: str = "") -> bool:
+def ensure(connection: Connection, schema: str, table: InternalTable, role: str = "") -> bool:
     """Create the table if it is missing, and grant the role its privileges; return whether it was missing.
 
     Raises:

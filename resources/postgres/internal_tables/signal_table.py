@@ -12,13 +12,13 @@ import re
 from psycopg2 import sql
 from psycopg2.extensions import connection as Connection  # noqa: N812 - psycopg2 names its class in lower case
 
-from resources.postgres.own_tables.own_table import OwnTable
+from resources.postgres.internal_tables.internal_table import InternalTable
 
 
-def signal_table(name: str) -> OwnTable:
+def signal_table(name: str) -> InternalTable:
     """Return the definition of a signal table. Debezium reads its columns by position."""
     columns = "id varchar(64) primary key, type varchar(32) not null, data text"
-    return OwnTable(name, columns, ("select", "insert", "delete"))
+    return InternalTable(name, columns, ("select", "insert", "delete"))
 
 
 def request_snapshot(connection: Connection, schema: str, name: str, signal_id: str, table: str) -> bool:

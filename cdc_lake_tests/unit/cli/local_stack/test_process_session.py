@@ -43,9 +43,9 @@ time.sleep(600)
 """
 COMMAND = """
 import signal, sys
-from cdc_lake.cli.local_stack import session
+from cdc_lake.cli.local_stack import process_session
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup sets it to be ignored
-sys.exit(session.run(sys.argv[2:], remaining_seconds=float(sys.argv[1])))
+sys.exit(process_session.run(sys.argv[2:], remaining_seconds=float(sys.argv[1])))
 """
 
 

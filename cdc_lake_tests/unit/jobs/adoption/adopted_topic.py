@@ -41,7 +41,7 @@ def topic() -> TopicInMemory:
 
 
 @dataclass
-class Adopting:
+class AdoptedTopic:
     """One topic with its sink and its manifest chain."""
 
     sink: Sink
