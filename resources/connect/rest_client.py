@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import httpx
 from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_result, stop_after_delay, wait_exponential
 
 from resources.errors import AccessRefused, ConnectorConfigInvalid, ConnectRequestFailed, Unreachable
+
+if TYPE_CHECKING:
+    import httpx
 
 _BUSY = (HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE)
 UNREACHABLE_SECONDS = 3.0
@@ -96,6 +99,8 @@ class ConnectRestClient:
 
         Every request is idempotent, so it is sent again if its response is lost.
         """
+        import httpx  # noqa: PLC0415 - the code location loads this module, and httpx takes 0.2 s
+
         what = f"{method} {self.url}{path}"
         unreached = Retrying(
             stop=stop_after_delay(UNREACHABLE_SECONDS),

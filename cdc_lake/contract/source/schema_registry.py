@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 from tenacity import (
     RetryError,
     Retrying,
@@ -20,6 +19,9 @@ from tenacity import (
 from cdc_lake.contract.errors import SchemaRegistryError
 from cdc_lake.contract.secret_fields import RegistryAuthorization
 from cdc_lake.contract.source.avro_records import MAGIC, AvroDecoder, UndecodableError
+
+if TYPE_CHECKING:
+    import httpx
 
 SCHEMA_MISSING = 40403
 """The error code of an unknown schema id; a response with status 404 and another code means that the URL is wrong."""
@@ -101,6 +103,8 @@ class SchemaRegistry:
 
     def _get(self, path: str, what: str) -> httpx.Response:
         """Return the response with any status below 500."""
+        import httpx  # noqa: PLC0415 - the code location loads this module, and httpx takes 0.2 s
+
         url = self.url.rstrip("/") + path
         attempts = Retrying(
             stop=stop_after_delay(self.retry_seconds),
@@ -148,6 +152,8 @@ class SchemaRegistry:
 
 
 def _is_passing(error: BaseException) -> bool:
+    import httpx  # noqa: PLC0415 - as above
+
     return isinstance(error, httpx.TransportError) and not isinstance(error, httpx.LocalProtocolError)
 
 
