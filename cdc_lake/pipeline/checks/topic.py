@@ -8,7 +8,7 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
 from cdc_lake.pipeline.pipeline_table import PipelineTable
-from cdc_lake.pipeline.source_health import stream_continuity
+from cdc_lake.pipeline.source_health import stream_continuity, stream_faults
 from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
@@ -126,7 +126,7 @@ def _stream_whole(table: PipelineTable) -> dg.AssetChecksDefinition:
         epochs = Epochs(bucket, pipeline.name)
         epoch = epochs.current()
         if epoch is not None:
-            faults += stream_continuity.topic_faults(kafka, table.topic, epoch)
+            faults += stream_faults.topic_faults(kafka, table.topic, epoch)
         unfinished = epoch is not None and epochs.completion(epoch.number) is None
         added = epoch is not None and not epoch.contains(table.topic)
         return dg.AssetCheckResult(

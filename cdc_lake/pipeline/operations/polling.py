@@ -23,7 +23,7 @@ from cdc_lake.jobs.poll.poll import PollSpec
 from cdc_lake.pipeline.operations.land_and_apply import RunJob
 from cdc_lake.pipeline.pipeline import SourcePostgres
 from cdc_lake.pipeline.pipeline_table import PipelineTable
-from cdc_lake.pipeline.source_health import polled_source, schema_capture, stream_continuity
+from cdc_lake.pipeline.source_health import polled_source, schema_capture, stream_continuity, stream_faults
 from resources.deployment import RECORD_BYTES
 from resources.kafka.resource import Kafka
 
@@ -133,7 +133,7 @@ def current_epoch(table: PipelineTable, postgres: SourcePostgres, store: ObjectS
         except RaceLostError:  # the first poll of another table began it
             return epochs.read(0)
     epochs.require_whole()
-    if faults := tuple(stream_continuity.server_faults(postgres, epoch)):
+    if faults := tuple(stream_faults.server_faults(postgres, epoch)):
         found = stream_continuity.new_break(faults)
         epochs.mark_broken(epoch.number, found)
         raise broken_stream_error(pipeline.name, found)

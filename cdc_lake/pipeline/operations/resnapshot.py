@@ -46,7 +46,13 @@ from cdc_lake.pipeline.operations.epoch_opening import open_epoch
 from cdc_lake.pipeline.operations.land_and_apply import RunJob
 from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
 from cdc_lake.pipeline.pipeline_table import PipelineTable
-from cdc_lake.pipeline.source_health import heartbeat_sequence, schema_capture, stream_continuity, topic_state
+from cdc_lake.pipeline.source_health import (
+    heartbeat_sequence,
+    schema_capture,
+    stream_continuity,
+    stream_faults,
+    topic_state,
+)
 from cdc_lake.pipeline.source_health.omitted_columns import replica_identity
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
 from resources.connect.connector_interface import Connectors
@@ -85,7 +91,7 @@ def resnapshot(pipeline: Pipeline, systems: Systems, reason: str) -> Iterator[st
         lost = [
             fault
             for table in pipeline.tables
-            for fault in stream_continuity.topic_faults(systems.kafka, table.topic, current)
+            for fault in stream_faults.topic_faults(systems.kafka, table.topic, current)
         ]
         if lost and is_unfinished(epochs, current):  # the records of its snapshot are lost, so it cannot be continued
             epochs.mark_broken(current.number, stream_continuity.new_break(lost))
