@@ -25,16 +25,14 @@ def resnapshot(
     """
     from cdc_lake.contract.source.epochs import Epochs
     from cdc_lake.pipeline.bucket_location import location
-    from cdc_lake.pipeline.connector_config import connector_config
     from cdc_lake.pipeline.loading import load
-    from cdc_lake.pipeline.operations import repolling
-    from cdc_lake.pipeline.operations import resnapshot as steps
+    from cdc_lake.pipeline.operations import repolling, resnapshot_steps
+    from cdc_lake.pipeline.operations import resnapshot as operation
     from cdc_lake.profile import resolved, spark
 
     loaded = load(pipeline)
     resources = resolved()
-    where = location(resources["store"])
-    epochs = Epochs(where.store(), loaded.name)
+    epochs = Epochs(location(resources["store"]).store(), loaded.name)
     current = epochs.current()
     found = None if current is None else epochs.broken(current.number)
     if not yes:
@@ -42,17 +40,7 @@ def resnapshot(
             f"Drop replication slot {loaded.slot} and let the connector read all tables of pipeline {pipeline} again?"
         )
         typer.confirm(f"Poll all rows of pipeline {pipeline} again?" if loaded.polled else again, abort=True)
-    postgres = loaded.source_postgres(resources["postgres"])
-    systems = steps.Systems(
-        postgres=postgres,
-        kafka=resources["kafka"],
-        connect=resources["connect"],
-        location=where,
-        run=spark().run,
-        config={} if loaded.polled else connector_config(loaded, postgres, resources["deployment"]),
-        snapshot_seconds=resources["deployment"].snapshot_seconds,
-        poll_seconds=resources["deployment"].poll_seconds,
-    )
-    resnapshots = repolling.repoll if loaded.polled else steps.resnapshot
+    systems = resnapshot_steps.systems_of(loaded, resources, spark().run)
+    resnapshots = repolling.repoll if loaded.polled else operation.resnapshot
     for line in resnapshots(loaded, systems, "; ".join([*(found.faults if found else ()), reason])):
         typer.echo(printable(line))

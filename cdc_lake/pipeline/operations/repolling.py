@@ -22,8 +22,8 @@ from cdc_lake.contract.objects import chain_id, object_names
 from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
 from cdc_lake.contract.table import lease
-from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation, resnapshot
-from cdc_lake.pipeline.operations.resnapshot import Systems
+from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation, resnapshot_steps
+from cdc_lake.pipeline.operations.resnapshot_steps import Systems
 from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import stream_continuity
@@ -37,15 +37,15 @@ def repoll(pipeline: Pipeline, systems: Systems, reason: str) -> Iterator[str]:
     """
     store = systems.location.store()
     epochs = Epochs(store, pipeline.name)
-    with resnapshot.resnapshot_lease(store, pipeline, systems.lease_wait_seconds):
+    with resnapshot_steps.resnapshot_lease(store, pipeline, systems.lease_wait_seconds):
         chain = chain_id.current(store, pipeline.name)
-        current = resnapshot.started_epoch(epochs)
-        if resnapshot.is_unfinished(epochs, current):
+        current = resnapshot_steps.started_epoch(epochs)
+        if resnapshot_steps.is_unfinished(epochs, current):
             epoch = current
             yield f"continuing epoch {epoch.number} ({epoch.reason}): its rows are not in the lake yet"
         else:
             epoch = yield from _next_epoch(pipeline, systems, epochs, current, reason)
-        yield from resnapshot.open_chains(pipeline, systems, epoch, chain)
+        yield from resnapshot_steps.open_chains(pipeline, systems, epoch, chain)
         swept = {}
         for table in pipeline.tables:
             swept[table.lake_table] = yield from _repair(table, systems, epoch)
@@ -72,7 +72,7 @@ def _next_epoch(
         starts = {}
         for table in pipeline.tables:
             polling.ensure_topic(table, systems.kafka)
-            starts[table.topic], outcome = resnapshot.land_remaining(systems, table, claims[table.topic])
+            starts[table.topic], outcome = resnapshot_steps.land_remaining(systems, table, claims[table.topic])
             yield f"{table.name}: {outcome}"
         failpoints.reached("resnapshot.after_landing")
         new = stream_continuity.new_epoch(pipeline, systems.postgres, current.number + 1, reason)
@@ -110,4 +110,4 @@ def _apply(table: PipelineTable, systems: Systems, epoch: Epoch, owner: str) -> 
     )
     for each in table.hudi_targets:
         spec = each.upsert_spec(systems.location, owner=f"resnapshot of epoch {epoch.number}")
-        resnapshot.upsert(systems, store, each, spec, epoch)
+        resnapshot_steps.upsert(systems, store, each, spec, epoch)

@@ -14,67 +14,39 @@ The result of each step is stored, so that an interrupted resnapshot continues w
 from __future__ import annotations
 
 import uuid
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import (
     ContractError,
-    EpochNotLandedError,
-    OffsetsExpiredError,
-    SchemaChangeError,
     SnapshotNotAppliedError,
-    TableIncompleteError,
-    TopicRecreatedError,
     reset_advice,
 )
 from cdc_lake.contract.objects import chain_id, object_names
 from cdc_lake.contract.objects.chain import Chain
-from cdc_lake.contract.objects.store import ObjectStore, S3Location
+from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.source import stream_progress
-from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs, Start
+from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
 from cdc_lake.contract.table import lease
-from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.operations import land_and_apply
-from cdc_lake.pipeline.operations.epoch_opening import open_epoch
-from cdc_lake.pipeline.operations.land_and_apply import RunJob
-from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
+from cdc_lake.pipeline.operations import land_and_apply, resnapshot_steps
+from cdc_lake.pipeline.operations.resnapshot_steps import Systems
+from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import (
     heartbeat_sequence,
     schema_capture,
     stream_continuity,
     stream_faults,
-    topic_state,
 )
 from cdc_lake.pipeline.source_health.omitted_columns import replica_identity
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
-from resources.connect.connector_interface import Connectors
-from resources.kafka.resource import Kafka
 from resources.postgres.internal_tables.heartbeat_table import HEARTBEAT
-
-
-@dataclass(frozen=True)
-class Systems:
-    """The systems that a resnapshot uses. `run` runs a Spark job; `config` is the connector's configuration."""
-
-    postgres: SourcePostgres
-    kafka: Kafka
-    connect: Connectors
-    location: S3Location
-    run: RunJob
-    config: Mapping[str, str]
-    snapshot_seconds: float
-    poll_seconds: float = 1.0
-    """The interval, in seconds, between two reads of the connector's state during a wait."""
-    lease_wait_seconds: float = lease.WAIT_SECONDS
-    settle_seconds: float = topic_state.MAX_TRANSACTION_SECONDS
 
 
 def resnapshot(pipeline: Pipeline, systems: Systems, reason: str) -> Iterator[str]:
@@ -85,61 +57,28 @@ def resnapshot(pipeline: Pipeline, systems: Systems, reason: str) -> Iterator[st
     """
     store = systems.location.store()
     epochs = Epochs(store, pipeline.name)
-    with resnapshot_lease(store, pipeline, systems.lease_wait_seconds):
+    with resnapshot_steps.resnapshot_lease(store, pipeline, systems.lease_wait_seconds):
         chain = chain_id.current(store, pipeline.name)
-        current = started_epoch(epochs)
+        current = resnapshot_steps.started_epoch(epochs)
         lost = [
             fault
             for table in pipeline.tables
             for fault in stream_faults.topic_faults(systems.kafka, table.topic, current)
         ]
-        if lost and is_unfinished(epochs, current):  # the records of its snapshot are lost, so it cannot be continued
+        if lost and resnapshot_steps.is_unfinished(
+            epochs, current
+        ):  # the records of its snapshot are lost, so it cannot be continued
             epochs.mark_broken(current.number, stream_continuity.new_break(lost))
-        if is_unfinished(epochs, current):
+        if resnapshot_steps.is_unfinished(epochs, current):
             epoch = current
             yield f"continuing epoch {epoch.number} ({epoch.reason}): its snapshot is not in the lake yet"
         else:
             epoch = yield from _next_epoch(pipeline, systems, epochs, current, reason)
-        yield from open_chains(pipeline, systems, epoch, chain)
+        yield from resnapshot_steps.open_chains(pipeline, systems, epoch, chain)
         yield from _snapshot(pipeline, systems, store, epoch)
         swept = yield from _apply(pipeline, systems, store, epoch)
         epochs.complete(epoch.number, swept)
         yield f"epoch {epoch.number} is complete"
-
-
-def started_epoch(epochs: Epochs) -> Epoch:
-    """Return the pipeline's current epoch. Raises ContractError if the pipeline was never started."""
-    current = epochs.current()
-    if current is None:
-        raise ContractError(
-            f"Cannot resnapshot pipeline {epochs.pipeline}: it was never started. Materialise its assets."
-        )
-    return current
-
-
-def open_chains(pipeline: Pipeline, systems: Systems, epoch: Epoch, chain: str) -> Iterator[str]:
-    """Capture the schema of each table, and open the epoch in its manifest chain, whose id is `chain`."""
-    store = systems.location.store()
-    for table in pipeline.tables:
-        # Any schema change is allowed here, because every row is read again.
-        schema_capture.capture(table, systems.postgres, store, epoch=epoch.number)
-        if open_epoch(Chain(store, pipeline.name, table.topic, chain), epoch):
-            yield f"{table.name}: epoch {epoch.number} opened"
-    failpoints.reached("resnapshot.after_opening")
-
-
-def is_unfinished(epochs: Epochs, epoch: Epoch) -> bool:
-    """Return whether the epoch is neither complete nor broken, so that a resnapshot can continue it."""
-    return epochs.completion(epoch.number) is None and epochs.broken(epoch.number) is None
-
-
-@contextmanager
-def resnapshot_lease(store: ObjectStore, pipeline: Pipeline, wait_seconds: float) -> Iterator[None]:
-    """Hold the pipeline's resnapshot lease."""
-    with lease.held(
-        store, object_names.resnapshot_lease_key(pipeline.name), f"resnapshot {uuid.uuid4()}", wait_seconds=wait_seconds
-    ):
-        yield
 
 
 def _next_epoch(
@@ -175,11 +114,11 @@ def _next_epoch(
         }
         starts = {}
         for table in pipeline.tables:
-            ensure_topic(systems, pipeline, table.topic)
-            starts[table.topic], outcome = land_remaining(systems, table, claims[table.topic])
+            _ensure_topic(systems, pipeline, table.topic)
+            starts[table.topic], outcome = resnapshot_steps.land_remaining(systems, table, claims[table.topic])
             yield f"{table.name}: {outcome}"
-        ensure_topic(systems, pipeline, pipeline.heartbeat_topic)
-        starts[pipeline.heartbeat_topic] = _start(systems, pipeline.heartbeat_topic)
+        _ensure_topic(systems, pipeline, pipeline.heartbeat_topic)
+        starts[pipeline.heartbeat_topic] = resnapshot_steps.continued_at(systems, pipeline.heartbeat_topic)
         failpoints.reached("resnapshot.after_landing")
         systems.connect.delete_offsets(pipeline.connector)
         if systems.postgres.drop_slot(pipeline.slot):
@@ -192,54 +131,9 @@ def _next_epoch(
     return epoch
 
 
-def ensure_topic(systems: Systems, pipeline: Pipeline, topic: str) -> None:
+def _ensure_topic(systems: Systems, pipeline: Pipeline, topic: str) -> None:
     """Create a topic of the pipeline if it is missing."""
     systems.kafka.ensure_topic(topic, pipeline.spec.stream.partitions, pipeline.topic_settings(systems.config))
-
-
-def land_remaining(systems: Systems, table: PipelineTable, claim: lease.Claim) -> tuple[Start, str]:
-    """Land the records that the stopped connector left in the topic, if possible.
-
-    Returns the offsets at which the topic continues in the next epoch, and a phrase that describes the outcome.
-    """
-    # Waits for open transactions, because their records belong to the previous epoch.
-    start = _start(systems, table.topic)
-    try:
-        records = land_and_apply.land_all(
-            table,
-            partial(
-                land_and_apply.land_claimed,
-                *(table, systems.postgres, systems.kafka, systems.location, systems.run, claim),
-            ),
-            systems.snapshot_seconds,
-        )
-    # The new epoch resolves these errors: its snapshot reads every row again, with the current schema.
-    except (
-        EpochNotLandedError,
-        OffsetsExpiredError,
-        SchemaChangeError,
-        TableIncompleteError,
-        TopicRecreatedError,
-    ) as error:
-        return start.model_copy(
-            update={"jump": error.user_message}
-        ), f"Cannot land the remaining records: {error.user_message}"
-    except ContractError as error:
-        pipeline = table.pipeline
-        state = "" if pipeline.polled else f" Connector {pipeline.connector} is stopped, and nothing else was changed."
-        or_start = "" if pipeline.polled else f", or materialise {pipeline.name}/topic to start the connector"
-        raise type(error)(
-            f"{error.user_message}{state} Fix the cause and run `cdc-lake resnapshot {pipeline.name}` again{or_start}."
-        ) from error
-    return start, f"{records} remaining records landed"
-
-
-def _start(systems: Systems, topic: str) -> Start:
-    ends = topic_state.require_settled(systems.kafka, topic, systems.settle_seconds)
-    found = systems.kafka.topic(topic)
-    if found is None:
-        raise ContractError(f"Cannot resnapshot topic {topic}: it was deleted during the resnapshot. Run this again.")
-    return Start(topic_id=found.topic_id, offsets=dict(ends))
 
 
 def _snapshot(pipeline: Pipeline, systems: Systems, store: ObjectStore, epoch: Epoch) -> Iterator[str]:
@@ -290,7 +184,7 @@ def _apply(pipeline: Pipeline, systems: Systems, store: ObjectStore, epoch: Epoc
         yield f"{table.name}: {counted(records, 'record')} landed"
         for each in table.hudi_targets:
             spec = each.upsert_spec(systems.location, owner=f"resnapshot of epoch {epoch.number}")
-            applied = upsert(systems, store, each, spec, epoch)
+            applied = resnapshot_steps.upsert(systems, store, each, spec, epoch)
             failpoints.reached("resnapshot.before_sweep")
             done = systems.run(sweep.run, sweep.SweepSpec(spec, epoch.number, at_barrier, lsn, progress.snapshot_ts_ms))
             failpoints.reached("resnapshot.after_sweep")
@@ -316,18 +210,3 @@ def _head(store: ObjectStore, table: PipelineTable, epoch: Epoch) -> int:
             f"{reset_advice(table.pipeline.name)}."
         )
     return head.number
-
-
-def upsert(systems: Systems, store: ObjectStore, table: PipelineTable, spec: UpsertSpec, epoch: Epoch) -> int:
-    """Apply landed records; return the number of keys.
-
-    If a schema change prevents this, marks the epoch broken, so that the next resnapshot begins another one, and
-    raises SchemaChangeError.
-    """
-    try:
-        report = land_and_apply.apply(table, systems.postgres, spec, systems.run, epoch.number).report
-        return 0 if report is None else report.keys
-    except SchemaChangeError as error:
-        broken = stream_continuity.new_break([error.user_message])
-        Epochs(store, table.pipeline.name).mark_broken(epoch.number, broken)
-        raise

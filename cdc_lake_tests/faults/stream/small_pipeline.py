@@ -14,9 +14,9 @@ from cdc_lake.contract.source.epochs import Epoch, Epochs
 from cdc_lake.demo.graph import Materialised
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.operations import resnapshot as steps
+from cdc_lake.pipeline.operations import resnapshot as operation
+from cdc_lake.pipeline.operations import resnapshot_steps
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.profile import resolved, spark
 from cdc_lake_tests.helpers.pipeline_graph import graph
@@ -119,18 +119,8 @@ class SmallPipeline:
 
     def resnapshot(self, reason: str = "requested by a test") -> list[str]:
         """Do what `cdc-lake resnapshot` does, and return its messages."""
-        found = self.resources
-        postgres = self.loaded.source_postgres(found["postgres"])
-        systems = steps.Systems(
-            postgres=postgres,
-            kafka=found["kafka"],
-            connect=found["connect"],
-            location=location(found["store"]),
-            run=spark().run,
-            config=connector_config(self.loaded, postgres, found["deployment"]),
-            snapshot_seconds=60,
-        )
-        return list(steps.resnapshot(self.loaded, systems, reason))
+        systems = resnapshot_steps.systems_of(self.loaded, self.resources, spark().run, 60)
+        return list(operation.resnapshot(self.loaded, systems, reason))
 
     def barrier(self) -> None:
         """Wait until Kafka has everything that is committed by now."""

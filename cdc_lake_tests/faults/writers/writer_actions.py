@@ -21,11 +21,11 @@ from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations import reset as resetting
 from cdc_lake.pipeline.operations import resnapshot as resnapshotting
+from cdc_lake.pipeline.operations.resnapshot_steps import systems_of
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.profile import resolved, run_resources, spark
 
@@ -125,17 +125,8 @@ def reset() -> list[str]:
 
 def resnapshot(reason: str) -> list[str]:
     """Do what `cdc-lake resnapshot` does, and return its messages."""
-    pipeline, found = load(PIPELINE), resolved()
-    postgres = pipeline.source_postgres(found["postgres"])
-    systems = resnapshotting.Systems(
-        postgres=postgres,
-        kafka=found["kafka"],
-        connect=found["connect"],
-        location=location(found["store"]),
-        run=spark().run,
-        config=connector_config(pipeline, postgres, found["deployment"]),
-        snapshot_seconds=60,
-    )
+    pipeline = load(PIPELINE)
+    systems = systems_of(pipeline, resolved(), spark().run, 60)
     return list(resnapshotting.resnapshot(pipeline, systems, reason))
 
 

@@ -16,9 +16,8 @@ from cdc_lake.demo.graph import Materialised
 from cdc_lake.jobs.hudi.key_column import lake_columns
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.connector_config import connector_config
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.operations import polling, reconciliation, resnapshot
+from cdc_lake.pipeline.operations import polling, reconciliation, resnapshot, resnapshot_steps
 from cdc_lake.pipeline.operations.verification import Systems, verify_tables
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.profile import resolved, spark
@@ -142,17 +141,7 @@ class ChainPipeline:
 
     def resnapshot(self) -> list[str]:
         """Do what `cdc-lake resnapshot` does, and return its messages."""
-        found = self.resources
-        postgres = self.loaded.source_postgres(found["postgres"])
-        systems = resnapshot.Systems(
-            postgres=postgres,
-            kafka=found["kafka"],
-            connect=found["connect"],
-            location=self._location,
-            run=spark().run,
-            config=connector_config(self.loaded, postgres, found["deployment"]),
-            snapshot_seconds=120,
-        )
+        systems = resnapshot_steps.systems_of(self.loaded, self.resources, spark().run, 120)
         return list(resnapshot.resnapshot(self.loaded, systems, "a test wants it"))
 
     def by_spark(self, table: str, target: int = 0) -> dict[int, dict[str, Any]]:

@@ -19,7 +19,7 @@ from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation, repolling, verification
 from cdc_lake.pipeline.operations.polling import PollResult
 from cdc_lake.pipeline.operations.reconciliation import ReconcileResult
-from cdc_lake.pipeline.operations.resnapshot import Systems
+from cdc_lake.pipeline.operations.resnapshot_steps import Systems
 from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import polled_source, topic_state

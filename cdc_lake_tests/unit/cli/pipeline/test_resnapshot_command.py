@@ -12,7 +12,7 @@ from cdc_lake import profile
 from cdc_lake.cli.app import app
 from cdc_lake.contract.source.epochs import Break, Epochs
 from cdc_lake.pipeline import connector_config
-from cdc_lake.pipeline.operations import resnapshot
+from cdc_lake.pipeline.operations import resnapshot, resnapshot_steps
 from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
@@ -23,7 +23,7 @@ def reasons(commands: Shop, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The reasons of the resnapshots, with the shop in its first epoch."""
     found: list[str] = []
 
-    def steps(pipeline: Pipeline, systems: resnapshot.Systems, reason: str) -> Iterator[str]:
+    def steps(pipeline: Pipeline, systems: resnapshot_steps.Systems, reason: str) -> Iterator[str]:
         assert systems.postgres.database == pipeline.spec.source.database
         found.append(reason)
         yield "epoch 1 is complete"

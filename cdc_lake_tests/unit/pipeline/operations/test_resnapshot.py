@@ -30,7 +30,8 @@ from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.operations import land_and_apply
-from cdc_lake.pipeline.operations.resnapshot import Systems, resnapshot
+from cdc_lake.pipeline.operations.resnapshot import resnapshot
+from cdc_lake.pipeline.operations.resnapshot_steps import Systems
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import HEARTBEATS
@@ -226,7 +227,7 @@ def test_a_chain_that_ends_in_another_epoch_is_not_swept(
     chain = Chain(shop.bucket, "shop", shop.orders.topic)
     with monkeypatch.context() as patch:
         patch.setattr(land_and_apply, "land_all", lambda *_: 0)
-        patch.setattr("cdc_lake.pipeline.operations.resnapshot.open_epoch", lambda *_: False)
+        patch.setattr("cdc_lake.pipeline.operations.resnapshot_steps.open_epoch", lambda *_: False)
         for number in range(chain.length(), 0, -1):
             if chain.read(number).epoch == 1:
                 shop.bucket.delete([chain.key(number)])
