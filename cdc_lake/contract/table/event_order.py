@@ -5,7 +5,8 @@ snapshot can be streamed with an LSN lower than the snapshot's. `__source_ts_ms`
 equal times.
 
 Rows of an incremental snapshot have no LSN. They sort after the rows of the epoch's first snapshot. Two reads of one
-row have equal positions: if the row changed between them, the change was streamed, and sorts after both.
+row have equal positions: if the row changed between them, the change was streamed, and sorts after both. Of equal
+positions in one batch or view, the record with the higher offset wins.
 
 The order is stored as text of fixed width, which sorts like Position, also as Hudi's ordering field. It is applied
 within a batch by jobs/apply/fold.py, against the stored row by jobs/hudi/hudi.properties, and by the view of a Parquet

@@ -1,4 +1,6 @@
-"""Convert the records of a batch that decode.py and fold.py could not read to dead letters.
+"""Convert the records of a batch that cannot be applied to dead letters.
+
+decode.py, special_values.py and fold.py find these records, unavailable_values.py those that lack a TOAST value.
 
 Executors store the values, so that they never reach the driver. jobs/landing/dead_letter_writer.py stores records that
 cannot be landed.

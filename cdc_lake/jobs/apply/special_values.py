@@ -1,6 +1,7 @@
 """Apply a table's rules to NaN and infinity in columns that cannot store them: NULL, a date, or a dead letter.
 
-`jobs/verify/source_values.py` applies the same rules to the source's rows.
+Columns of type float, double and string (a numeric without precision) keep NaN: debezium_types.py reads it, and
+json_rows_sql.py in the views of JSON objects. jobs/verify/source_values.py applies the same rules to the source's rows.
 """
 
 from __future__ import annotations

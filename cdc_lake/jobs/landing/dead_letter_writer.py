@@ -1,6 +1,7 @@
-"""Store a record as a dead letter if it cannot be stored in a raw object; raw_formats.py finds these records.
+"""Store a record as a dead letter if it cannot be stored in a raw object.
 
-jobs/apply/dead_letter_writer.py stores records that cannot be decoded or applied.
+raw_formats.py finds these records, typed_rows.py those that a Parquet object cannot have.
+jobs/apply/dead_letter_writer.py stores records that cannot be applied.
 """
 
 from __future__ import annotations

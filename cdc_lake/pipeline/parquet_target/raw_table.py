@@ -7,8 +7,9 @@ them (jobs/apply/json_rows_sql.py).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError, reset_advice
@@ -25,6 +26,8 @@ from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog, GlueColumn, external_table
 
+_FILE_FORMATS: Mapping[str, Literal["json", "parquet"]] = {"json": "json", "parquet": "parquet"}
+"""The formats of landed objects that an external table can have."""
 _VIEW = "cdc_lake.view"
 _KEYS = (EPOCH, PARTITION)
 
@@ -77,7 +80,7 @@ def register(
         database=table.database,
         name=table.catalog_table,
         location=f"s3://{bucket}/{object_names.topic_prefix(table.pipeline.name, table.topic).rstrip('/')}",
-        file_format="json" if table.landing.format == "json" else "parquet",
+        file_format=_FILE_FORMATS[table.landing.format],
         columns=[GlueColumn(name, kind) for name, kind in kinds if name not in keys(table)],
         partition_keys=[GlueColumn(name, kind) for name, kind in kinds if name in keys(table)],
         comment=f"All changes of {table.source_table}; {table.view} has the latest rows",
