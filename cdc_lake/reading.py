@@ -53,10 +53,11 @@ def session() -> tuple[SparkSession, S3Location]:
 def table(name: str) -> PipelineTable:
     """Return a Hudi table of any pipeline by its name in the catalog: `database.table`, or `table` if that is unique.
 
-    The name may end with `_ro`, `_rt` or `_current`. Raises ContractError if no table, or more than one, has the name.
+    The name may end with `_ro`, `_rt` or `_current`; case does not matter, as in Athena. Raises ContractError if no
+    table, or more than one, has the name.
     """
     tables = [each for pipeline in loading.names() for each in loading.load(pipeline).hudi_tables]
-    found = [each for each in tables if name in _names(each)]
+    found = [each for each in tables if name.lower() in _names(each)]
     if len(found) == 1:
         return found[0]
     known = ", ".join(sorted(f"{each.database}.{each.name}" for each in found or tables))
@@ -67,7 +68,7 @@ def table(name: str) -> PipelineTable:
 
 def _names(each: PipelineTable) -> set[str]:
     plain = {each.name, each.catalog_table, *each.catalog_entries}
-    return plain | {f"{each.database}.{name}" for name in plain}
+    return {name.lower() for name in plain | {f"{each.database}.{name}" for name in plain}}
 
 
 def rows(spark: SparkSession, table: PipelineTable, bucket: S3Location, as_of: str | None = None) -> DataFrame:

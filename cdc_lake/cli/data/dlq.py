@@ -21,7 +21,7 @@ _SHOWN = 4096  # bytes or characters of a value that are printed without --raw
 _WIDE = 100_000  # width of a table in a pipe or file
 
 Pipeline = Annotated[str, typer.Argument(help="The pipeline's name.")]
-Letter = Annotated[str, typer.Argument(help="A letter's id from `dlq list`: TOPIC+PARTITION+OFFSET.")]
+Letter = Annotated[str, typer.Argument(help="A letter's id from `dlq list`: TOPIC+PARTITION+OFFSET[@EPOCH].")]
 Letters = Annotated[list[str], typer.Argument(help="Ids of letters from `dlq list`.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
@@ -40,7 +40,8 @@ def list_(
     pipeline: Pipeline,
     as_json: AsJson = False,
     closed: Annotated[
-        bool, typer.Option("--closed", help="List the letters that were replayed or dropped instead.")
+        bool,
+        typer.Option("--closed", help="List the closed letters: replayed, dropped, or overtaken by a newer snapshot."),
     ] = False,
 ) -> None:
     """List dead letters: record, time, and reason."""
@@ -58,9 +59,9 @@ def list_(
     if not found:
         typer.echo(f"pipeline {pipeline} has no {'closed' if closed else 'open'} dead letters")
         return
-    table = Table(Column("letter", overflow="fold"), "found", Column("bytes", justify="right"), "tries")
+    table = Table(Column("letter", overflow="fold"), "found (UTC)", Column("bytes", justify="right"), "tries")
     if closed:
-        table.add_column("ended")
+        table.add_column("ended (UTC)")
     table.add_column("reason", overflow="fold")
     for letter in found:
         ended = [_ended(letter)] if closed else []
@@ -155,14 +156,15 @@ def replay(
         if ids:
             owner = f"cdc-lake dlq replay {pipeline}"
             parquet_tables = [each.lake_table for each in table.in_targets if not each.is_hudi]
+            remaining: dict[str, str] = {}
             for each in table.hudi_targets:
                 closes = each == table.hudi_targets[-1] and not parquet_tables
-                spec = job.ReplaySpec(
-                    each.upsert_spec(where, owner=owner), ids, closes, registry, table.landing_transforms
-                )
+                applying = each.upsert_spec(where, owner=owner)
+                spec = job.ReplaySpec(applying, ids, closes, registry, table.landing_transforms, dict(remaining))
                 report = spark().run(job.run, spec)
                 _print_report(each, report, as_json)
-                failed = failed or bool(report.failed)
+                remaining |= report.failed
+            failed = failed or bool(remaining)
             if parquet_tables:
                 typer.echo(
                     f"The dead letters of {table.name} stay open: they cannot be applied to targets with format: "
@@ -177,7 +179,10 @@ def replay(
 def edit(
     pipeline: Pipeline,
     letter: Letter,
-    value: Annotated[Path, typer.Option(help="A file with the complete corrected value.")],
+    value: Annotated[
+        Path,
+        typer.Option(help="A file with the complete corrected value. A line break at the end of a text is removed."),
+    ],
 ) -> None:
     """Store a corrected value for `dlq replay`; the original is kept."""
     from cdc_lake.contract.errors import ContractError
@@ -186,7 +191,7 @@ def edit(
     store = _store(pipeline)
     found = dead_letters.find(store, pipeline, letter)
     try:
-        body = value.read_bytes().rstrip(b"\r\n")  # editors add a newline at the end
+        body = _without_line_break(value.read_bytes())
     except OSError as error:
         raise ContractError(
             f"Cannot read {value}: {error.strerror}. Give the path of a readable file with --value."
@@ -246,6 +251,14 @@ def _fields(letter: DeadLetter) -> dict[str, object]:
     }
 
 
+def _without_line_break(value: bytes) -> bytes:
+    """Remove the line break that editors add at the end of a text; a value in Avro is not text."""
+    from cdc_lake.contract.source.avro_records import MAGIC
+
+    is_text = not value.startswith(MAGIC) and not (_text(value) or "").startswith("hex ")
+    return value.rstrip(b"\r\n") if is_text else value
+
+
 def _text(value: bytes | None) -> str | None:
     if value is None:
         return None
@@ -266,21 +279,24 @@ def _value_lines(value: bytes | None) -> list[str]:
     """Return the lines of a value: as text if it is printable, else as a hex dump. A long value is cut to _SHOWN."""
     if not value:
         return ["(the record has no value)" if value is None else "(the value is empty)"]
-    shown = value[:_SHOWN]
-    more = [] if len(value) <= _SHOWN else [f"… {len(value) - _SHOWN:,} more bytes; `--raw` prints all"]
     try:
-        text = value.decode()[:_SHOWN]
+        text = value.decode()
     except UnicodeDecodeError:
         text = None
-    if text is not None and all(each.isprintable() or each in "\n\t" for each in text):
-        return [text, *more]
+    if text is not None and all(each.isprintable() or each in "\n\t" for each in text[:_SHOWN]):
+        return [text[:_SHOWN], *_more(len(text), "characters")]
+    shown = value[:_SHOWN]
     rows = (shown[start : start + _ROW] for start in range(0, len(shown), _ROW))
     dump = (
         f"{number * _ROW:08x}  {row.hex(' '):<{_ROW * 3}} "
         f"{''.join(chr(byte) if 32 <= byte < 127 else '.' for byte in row)}"
         for number, row in enumerate(rows)
     )
-    return [*dump, *more]
+    return [*dump, *_more(len(value), "bytes")]
+
+
+def _more(size: int, unit: str) -> list[str]:
+    return [] if size <= _SHOWN else [f"… {size - _SHOWN:,} more {unit}; `--raw` prints all"]
 
 
 def _print_report(table: PipelineTable, report: ReplayReport, as_json: bool) -> None:

@@ -126,21 +126,31 @@ def _register(
 
 
 def _parsed(sql: str) -> exp.Expr:
+    """Return the statement's tree with the names of its tables in lower case, as in the catalog."""
     import sqlglot
-    from sqlglot.errors import SqlglotError
+    from sqlglot import exp
+    from sqlglot.errors import ParseError, SqlglotError
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that it does not parse fully
     try:
-        return sqlglot.parse_one(sql, dialect="athena")
+        tree = sqlglot.parse_one(sql, dialect="athena")
     except SqlglotError as error:
-        raise ContractError(
-            f"Cannot parse the SQL: {error}. Correct the statement: Athena's SQL is Trino's."
-        ) from error
+        found = error.errors[0] if isinstance(error, ParseError) and error.errors else None
+        place = f" at line {found['line']}, near {found['highlight']!r}" if found else f": {error}"
+        raise ContractError(f"Cannot parse the SQL{place}. Correct the statement: Athena's SQL is Trino's.") from error
+    for node in tree.find_all(exp.Table, exp.TableAlias):
+        for part in ("this", "db"):
+            if isinstance(name := node.args.get(part), exp.Identifier):
+                name.set("this", name.name.lower())
+    return tree
 
 
 def _tables(tree: exp.Expr) -> list[exp.Table]:
-    """Return the tables of a statement, without the names that its WITH clauses define."""
+    """Return the tables of a statement, without references to the names that its WITH clauses define."""
     from sqlglot import exp
+    from sqlglot.optimizer.scope import traverse_scope
 
-    own = {each.alias for each in tree.find_all(exp.CTE)}
-    return [each for each in tree.find_all(exp.Table) if each.db or each.name not in own]
+    if not isinstance(tree, exp.Query):
+        return list(tree.find_all(exp.Table))
+    sources = [source for scope in traverse_scope(tree) for source in scope.sources.values()]
+    return list({id(source): source for source in sources if isinstance(source, exp.Table)}.values())

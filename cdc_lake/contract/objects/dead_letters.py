@@ -1,8 +1,9 @@
 """Dead letters: records that cannot be landed or read, stored with their position and the reason.
 
-A letter consists of two objects: the record's unchanged value, which is put first, and a small JSON object with all
-other fields, so that letters can be listed without reading values. A letter is open until it is replayed or dropped;
-then both objects are moved to the prefix of closed letters, where they are kept.
+A letter consists of the record's unchanged value, if it has one, which is put first, of the values with which users
+replaced it, and of a small JSON object with all other fields, so that letters can be listed without reading values. A
+letter is open until it is replayed, dropped, or overtaken by a newer snapshot; then it is moved with its value and its
+last replacement to the prefix of closed letters, where they are kept.
 """
 
 from __future__ import annotations
@@ -219,16 +220,17 @@ def close(store: ObjectStore, pipeline: str, letter: DeadLetter, how: Outcome, i
             _put_once(store, f"{closed}{name}{suffix}", stored.body)
     ended = letter.model_copy(update={"closed": Closing(how=how, at=datetime.now(UTC), instant=instant)})
     put_or_get(store, f"{closed}{name}{_LETTER}", _body(ended))
-    # Delete the letter before its values, so that every listed letter has its values.
+    # Delete the letter before its values, so that every listed letter has its values. A replacement that was replaced
+    # again is deleted too.
     store.delete([f"{opened}{name}{_LETTER}"])
-    store.delete([f"{opened}{name}{suffix}" for suffix in suffixes])
+    store.delete([item.key for item in store.scan(f"{opened}{name}.")])
 
 
 def _replace(store: ObjectStore, pipeline: str, before: DeadLetter, after: DeadLetter) -> bool:
     """Replace a letter unless it was changed or closed since it was read. Return whether it was replaced."""
     key = _key(pipeline, before)
     stored = store.get(key)
-    if stored is None or stored.body != _body(before):
+    if stored is None or DeadLetter.model_validate_json(stored.body) != before:
         return False
     try:
         store.replace(key, _body(after), stored.etag)

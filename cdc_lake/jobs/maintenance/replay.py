@@ -49,6 +49,8 @@ class ReplaySpec:
     """The registry of a topic in Avro, because a record that was never landed is stored as it is in Kafka."""
     transforms: TableTransforms | None = None
     """The transforms that landing applies, for the same reason."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """The reasons of the letters, by id, that could not be applied to an earlier target: they are not closed."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class ReplayReport:
     """The result by letter id; `instant` is None if nothing was written.
 
     `overtaken` are letters of an epoch before the newest snapshot, which has read their rows again. `failed` has the
-    reasons of the letters that remain open.
+    reasons of the letters that could not be applied to this table, and remain open.
     """
 
     instant: str | None = None
@@ -84,7 +86,7 @@ def run(spark: SparkSession, spec: ReplaySpec) -> ReplayReport:
         # A writer that was paused here may have lost its lease: then the next writer closes the letters.
         held.secure()
         if spec.close:
-            _close(store, table.pipeline, held, old, letters, failed, instant)
+            _close(store, table.pipeline, held, old, letters, {**spec.failed, **failed}, instant)
     return ReplayReport(
         instant=instant,
         applied=[letter.id for letter in letters if letter.id not in failed],

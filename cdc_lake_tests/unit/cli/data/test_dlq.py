@@ -17,10 +17,13 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import dead_letters
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.jobs.maintenance.replay import ReplayReport, ReplaySpec
+from cdc_lake.pipeline import loading
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
+from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
 
 ORDERS, CUSTOMERS = "shop.sales.orders", "shop.sales.customers"
 SECOND = f"{ORDERS}+0+2"
+REAL = loading.load  # the fixture `commands` replaces it
 Letter = Callable[..., DeadLetter]
 
 
@@ -109,12 +112,12 @@ def test_show_prints_that_there_is_no_value() -> None:
 
 
 def test_show_truncates_long_values(commands: Shop) -> None:
-    for offset, value in ((1, b"x" * 5000), (2, b"\x00" * 5000)):
+    for offset, value, unit in ((1, ("é" * 5000).encode(), "characters"), (2, b"\x00" * 5000, "bytes")):
         letter = DeadLetter.of(ORDERS, 0, offset, "r", value)
         dead_letters.put_value(commands.bucket, "shop", letter, value)
         dead_letters.put(commands.bucket, "shop", [letter])
         lines = run("show", "shop", letter.id).stdout.splitlines()
-        assert lines[-1] == "… 904 more bytes; `--raw` prints all"
+        assert lines[-1] == f"… 904 more {unit}; `--raw` prints all"
         assert run("show", "shop", letter.id, "--raw").stdout_bytes == value
 
 
@@ -154,6 +157,8 @@ def test_edit_replaces_the_value_and_keeps_the_original(letters: Shop, tmp_path:
     found = dead_letters.find(letters.bucket, "shop", SECOND)
     assert dead_letters.value_of(letters.bucket, "shop", found) == b'{"order_id": 2}'
     assert dead_letters.value_of(letters.bucket, "shop", found, original=True) == b"\xff\x00\n"
+    file.write_bytes(b"\x00\x00\x00\x00\x07\x02\n")  # Avro ends with any byte
+    assert "(7 bytes)" in run("edit", "shop", SECOND, "--value", str(file)).stdout
     file.write_bytes(b"\n")
     assert "is empty" in error_message(run("edit", "shop", SECOND, "--value", str(file)))
     assert "Give the path of a readable file with --value." in error_message(
@@ -206,6 +211,18 @@ def test_replay_reports_letters_that_fail_again(monkeypatch: pytest.MonkeyPatch)
     ]
     assert [spec.ids for spec in spark.specs] == [[SECOND]]
     assert json.loads(run("replay", "shop", SECOND, "--json").stdout)["failed"] == {SECOND: "not UTF-8"}
+
+
+def test_a_letter_that_an_earlier_target_could_not_apply_is_not_closed(
+    letters: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defs = letters.pipeline.folder.parent.parent / "two_targets"
+    write_shop(defs, YAML.replace("shop_lake\n", "shop_lake\n    - { name: log, database: b, table_type: mor }\n"))
+    pipeline = REAL("shop", defs)
+    monkeypatch.setattr(loading, "load", lambda _name: pipeline)
+    spark = use_fake_spark(monkeypatch, ReplayReport(failed={SECOND: "too late"}))
+    assert run("replay", "shop", SECOND).exit_code == 1
+    assert [(spec.close, spec.failed) for spec in spark.specs] == [(False, {}), (True, {SECOND: "too late"})]
 
 
 def test_replay_of_a_removed_table_is_rejected(letters: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from cdc_lake.contract.errors import ContractError, ObjectConflictError, ObjectDamagedError
-from cdc_lake.contract.objects import dead_letters
+from cdc_lake.contract.objects import dead_letters, object_names
 from cdc_lake.contract.objects.dead_letters import DeadLetter
 from cdc_lake.contract.objects.store import StoredObject
 from cdc_lake_tests.helpers.memory_store import MemoryStore
@@ -195,7 +195,12 @@ def test_a_late_failure_does_not_reopen_a_closed_letter() -> None:
 def test_a_letter_of_an_earlier_version_keeps_its_replacement() -> None:
     stored = json.loads(LETTER.model_dump_json())
     del stored["replacement"]
-    assert DeadLetter.model_validate_json(json.dumps({**stored, "mended": "ab"})).replacement == "ab"
+    store = with_letter(MemoryStore())
+    store.objects.pop(KEY)
+    store.write(KEY, json.dumps({**stored, "mended": "ab"}).encode())
+    found = dead_letters.find(store, PIPELINE, LETTER.id)
+    assert found.replacement == "ab"
+    assert dead_letters.value_of(store, PIPELINE, dead_letters.replace_value(store, PIPELINE, found, b"{}")) == b"{}"
 
 
 def test_a_value_can_be_replaced_and_the_original_is_kept() -> None:
@@ -209,6 +214,18 @@ def test_a_value_can_be_replaced_and_the_original_is_kept() -> None:
     assert dead_letters.replace_value(store, PIPELINE, replaced_twice, VALUE).replacement is None
     with pytest.raises(ContractError, match="another process changed or closed"):
         dead_letters.replace_value(store, PIPELINE, LETTER.model_copy(update={"tries": 9}), b"{}")
+
+
+def test_a_replacement_that_was_replaced_again_is_deleted_with_its_letter() -> None:
+    store = with_letter(MemoryStore())
+    replaced = dead_letters.replace_value(store, PIPELINE, LETTER, b'{"a": 1}')
+    dead_letters.close(
+        store, PIPELINE, dead_letters.replace_value(store, PIPELINE, replaced, b"{}"), "replayed", instant="1"
+    )
+    assert list(store.scan(object_names.dead_letter_prefix(PIPELINE))) == []
+    [closed] = dead_letters.letters(store, PIPELINE, closed=True)
+    assert dead_letters.value_of(store, PIPELINE, closed) == b"{}"
+    assert dead_letters.value_of(store, PIPELINE, closed, original=True) == VALUE
 
 
 def test_a_missing_value_can_be_replaced() -> None:
