@@ -132,7 +132,7 @@ class BenchmarkTable:
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(lambda part: self._write(part, topic_id), parts(first, length)))
         head = chain.head()
-        if head is None or head.number != length or chain.records(head) != length:
+        if head is None or head.number != length or chain.count_records(head) != length:
             raise RuntimeError(f"Cannot write a history of {length} manifests: the chain ends at {head}.")
         require_clean(chain_verification.verify_new(chain))
         upsert.run(self.spark, self.table.upsert_spec(self.direct, owner="bench"))
@@ -178,7 +178,7 @@ class BenchmarkTable:
         SmallLandings(cast("SparkJobs", _Session(self.spark)), self.kafka).run(land.run, found.spec)
         head = found.chain.head()
         if head is not None:
-            found.chain.records(head)
+            found.chain.count_records(head)
         table_progress.raw_watermark(self.store.store(), self.table, found.state)
 
     def check(self) -> None:

@@ -97,7 +97,7 @@ class Visual(QuerySpec):
     @model_validator(mode="after")
     def _check_chart(self) -> Self:
         if "data" in self.chart:
-            raise ValueError("chart has data; allowed: a specification without data, which comes from sql")
+            raise ValueError("chart has data; allowed: a specification without it, because its rows come from sql")
         if not {"mark", "layer"} & self.chart.keys():
             raise ValueError("chart has neither mark nor layer; allowed: a Vega-Lite specification of one view")
         known = [*self.columns, *_texts(self.chart, "as")]

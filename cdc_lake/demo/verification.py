@@ -30,6 +30,6 @@ def verify(
 def compare(pipeline: Pipeline, resources: Mapping[str, Any], spark: SparkJobs) -> dict[str, dict[str, Any]]:
     """Run verify(), and return for each lake table whether it equals the source, and its numbers of rows."""
     return {
-        table.lake_table: {"clean": report.clean, "compared": report.compared, "source_rows": report.source_rows}
+        table.lake_table: {"clean": report.passed, "compared": report.compared, "source_rows": report.source_rows}
         for table, report in verify(pipeline, pipeline.lake_tables, resources, spark)
     }

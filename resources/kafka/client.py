@@ -106,6 +106,7 @@ class Broker:
         Without this check, librdkafka retries a refused connection until the request's timeout.
 
         Raises:
+            ResourceError: an address is not host:port.
             Unreachable: no address accepts a connection in three attempts.
         """
         attempts = Retrying(
@@ -114,6 +115,8 @@ class Broker:
         refusals = []
         for address in self.bootstrap.split(","):
             host, _, port = address.strip().rpartition(":")
+            if not host or not port.isdecimal():
+                raise ResourceError(f"Cannot use broker address {address.strip()!r}: it is not host:port.", self.hint)
             try:
                 attempts(lambda at: socket.create_connection(at, self.timeout_seconds).close(), (host, int(port)))
             except OSError as error:

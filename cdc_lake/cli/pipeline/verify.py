@@ -33,7 +33,9 @@ def verify(
     timeout: Annotated[
         float,
         typer.Option(
-            min=1, help="Seconds to wait until the lake has applied all changes before the compared snapshot."
+            min=1,
+            help="Seconds to wait, twice for the stream and then for the lake, until they have all changes before the "
+            "compared snapshot.",
         ),
     ] = 300,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of listed differences per table.")] = 20,

@@ -21,6 +21,8 @@ from cdc_lake.samples.load_report import LoadReport
 from cdc_lake.samples.loadable import SAMPLES, LoadableSample
 from cdc_lake.samples.sample_tables import Progress as Show
 
+_PORT, _USER = 5432, "postgres"
+
 
 class Sample(StrEnum):
     """The samples that `cdc-lake load` can load."""
@@ -41,13 +43,19 @@ def load_command(
         str | None,
         typer.Option("--host", "-h", help="The server's name or address.", show_default="the profile's"),
     ] = None,
-    port: Annotated[int, typer.Option("--port", "-p", min=1, max=65535, help="The server's port.")] = 5432,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", "-p", min=1, max=65535, help="The port of --host.", show_default=str(_PORT)),
+    ] = None,
     dbname: Annotated[
         str | None, typer.Option("--dbname", "-d", help="The database.", show_default="devdb, or the sample's own")
     ] = None,
     user: Annotated[
-        str, typer.Option("--user", "-u", help="A user who may create a schema and a publication.")
-    ] = "postgres",
+        str | None,
+        typer.Option(
+            "--user", "-u", help="A user of --host who may create a schema and a publication.", show_default=_USER
+        ),
+    ] = None,
     sample: Annotated[Sample, typer.Option("--sample", help="The sample to load.")] = Sample.NORTHWIND,
     sql_dir: Annotated[
         Path | None,
@@ -76,11 +84,13 @@ def load_command(
     files = files_by_table(csv or [])
     hint = ""
     if host is None:
+        if port is not None or user is not None:
+            raise typer.BadParameter("--port and --user belong to --host. Add --host, or leave them out.")
         parameters, hint = _from_profile()
         if chosen.own_database or dbname is not None:
             parameters = replace(parameters, dbname=dbname or chosen.database)
     else:
-        parameters = _from_options(host, port, dbname or chosen.database, user)
+        parameters = _from_options(host, port or _PORT, dbname or chosen.database, user or _USER)
     source = f"the scripts in {sql_dir}" if sql_dir else ", ".join(map(str, files.values())) or "generated data"
     if not yes:
         typer.confirm(f"Create {chosen.creates} in {parameters} from {source}?", abort=True)
@@ -98,8 +108,10 @@ def files_by_table(given: list[str]) -> dict[str, Path]:
     files = {}
     for each in given:
         table, separator, file = each.partition("=")
-        if not separator or not file or table in files:
-            raise typer.BadParameter(f"{each!r} is not TABLE=FILE, or repeats a table. Give one file for each table.")
+        if not table or not separator or not file:
+            raise typer.BadParameter(f"{each!r} does not have the form TABLE=FILE. Give a table's name and its file.")
+        if table in files:
+            raise typer.BadParameter(f"table {table} is given twice. Give one file for each table.")
         files[table] = Path(file)
     return files
 

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 from cdc_lake.cli.printable import printable
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from cdc_lake.demo.demos import UserRows
+    from cdc_lake.demo.journal import Journal
 
 
 class DemoPipeline(StrEnum):
@@ -54,10 +58,10 @@ def succeeded(summary: Mapping[str, Any]) -> bool:
 
 
 def run(
-    console: Any,  # noqa: ANN401 - rich is imported late
+    console: Console,
     pipeline: str,
     given: UserRows,
-    journal: Any,  # noqa: ANN401 - imported late
+    journal: Journal,
     resume_commands: Sequence[str],
 ) -> dict[str, Any]:
     """Run the steps with the profile's resources and return the summary; print `resume_commands` if a step fails."""
@@ -77,8 +81,10 @@ def run(
         try:
             lines, sample = StepPrinter(console), DEMOS[pipeline]
             return Demo(load(pipeline), resolved(), graph, journal, lines, given, sample).run()
-        except Exception:
-            console.print("[yellow]A step failed. Fix the cause, then continue with:[/]")
+        except (Exception, KeyboardInterrupt) as error:
+            stopped = isinstance(error, KeyboardInterrupt)
+            what = "The demo was interrupted. Continue" if stopped else "A step failed. Fix the cause, then continue"
+            console.print(f"[yellow]{what} with:[/]")
             for command in resume_commands:
                 console.print(f"  {command}", highlight=False, soft_wrap=True)
             raise
@@ -87,7 +93,7 @@ def run(
 class StepPrinter:
     """Print one line for each step."""
 
-    def __init__(self, console: Any) -> None:  # noqa: ANN401 - rich is imported late
+    def __init__(self, console: Console) -> None:
         self._console = console
 
     def step(self, name: str, what: str) -> None:
@@ -97,7 +103,7 @@ class StepPrinter:
         self._console.print(f" {what}", highlight=False)
 
 
-def show(console: Any, summary: Mapping[str, Any], title: str) -> None:  # noqa: ANN401 - rich is imported late
+def show(console: Console, summary: Mapping[str, Any], title: str) -> None:
     """Print the summary as text; `title` is the sample's name."""
     from rich.markup import escape
 
@@ -118,14 +124,14 @@ def show(console: Any, summary: Mapping[str, Any], title: str) -> None:  # noqa:
         console.print(f"dashboard: {summary['dashboard']}", highlight=False, soft_wrap=True)
 
 
-def _show_verified(console: Any, verified: Mapping[str, Mapping[str, Any]]) -> None:  # noqa: ANN401 - see show()
+def _show_verified(console: Console, verified: Mapping[str, Mapping[str, Any]]) -> None:
     """Print for each lake table whether it equals the source."""
     for name, found in verified.items():
         verdict = "[green]equal[/]" if found["clean"] else "[red]not equal[/]"
         console.print(f"verify: {name}: {found['compared']:,} rows compared, {verdict}")
 
 
-def _counts(summary: Mapping[str, Any], title: str) -> Any:  # noqa: ANN401 - see show()
+def _counts(summary: Mapping[str, Any], title: str) -> Table:
     """Return a table with a row for each stage and dataset, and a column for each table."""
     from rich.table import Table
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 from pydantic import ValidationError
 
@@ -128,16 +129,17 @@ class Chain:
                 "record is lost. Run this again: it continues after that manifest."
             )
 
-    def records(self, head: Manifest) -> int:
+    def count_records(self, head: Manifest) -> int:
         """Return the number of records up to `head`. Count from the stored mark, then move the mark to `head`."""
         mark = self.mark("counted")
         if mark is not None and (mark.manifest, mark.attempt) == (head.number, head.attempt):
             return mark.records
         if mark is None or mark.manifest > head.number or self.read(mark.manifest).attempt != mark.attempt:
             mark = Mark(chain=self.id, manifest=0, attempt="", records=0)
-        new = [each.records for each in self.since(mark.manifest) if each.number <= head.number]
-        self.set_mark("counted", head, mark.records + sum(new))
-        return mark.records + sum(new)
+        new = takewhile(lambda each: each.number <= head.number, self.since(mark.manifest))
+        records = mark.records + sum(each.records for each in new)
+        self.set_mark("counted", head, records)
+        return records
 
     def mark(self, kind: chain_marks.Kind) -> Mark | None:
         """Return the manifest up to which the chain was counted or verified; None if there is no mark."""
@@ -187,8 +189,8 @@ class Chain:
             raise ManifestGapError(
                 f"Cannot use manifest {manifest.number} of topic {self.topic}: its key "
                 f"{self.key(manifest.number)} belongs to {_chain_name(self.id)}, but its content to "
-                f"{_chain_name(manifest.chain)}. Nothing was changed. Restore the original object, delete it if there "
-                f"was none, or {reset_advice(self.pipeline)}."
+                f"{_chain_name(manifest.chain)}. Nothing was changed. Restore the original object; if there was "
+                f"none, delete this one; or {reset_advice(self.pipeline)}."
             )
 
 

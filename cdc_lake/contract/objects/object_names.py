@@ -113,7 +113,8 @@ def manifest_prefix(pipeline: str, topic: str, chain: str = "") -> str:
 def epoch_objects_prefix(pipeline: str, topic: str, epoch: int = 0, chain: str = "") -> str:
     """Return the prefix of the raw objects of a topic in one epoch and chain.
 
-    That of epoch 0 contains later epochs, and that of the first chain's epoch 0 is the topic's prefix.
+    The prefix of epoch 0 also contains the objects of later epochs. For the first chain it is the topic's prefix, so
+    that it contains manifests and later chains too.
     """
     return f"{topic_prefix(pipeline, topic)}{_chain_folder(chain)}{f'epoch={epoch}/' if epoch else ''}"
 

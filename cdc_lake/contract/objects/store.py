@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from http import HTTPStatus
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
@@ -45,11 +46,12 @@ _NO_CREDENTIALS = (
     TokenRetrievalError,
 )
 """boto3 raises these before it sends a request: it finds no credentials, or the login of `aws sso login` expired."""
+_SERVER_ERROR = HTTPStatus.INTERNAL_SERVER_ERROR
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 class PreconditionFailedError(Exception):
-    """The condition of a put was not met: the object was replaced, or exists already."""
+    """The condition of a put was not met: the object exists, was replaced or deleted, or another put of it runs."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,10 @@ class ObjectStore(Protocol):
         """Replace the version with this ETag, and return the new ETag. Raises PreconditionFailedError."""
 
     def scan(self, prefix: str, after: str = "", recursive: bool = True) -> Iterator[ObjectInfo]:
-        """Yield the objects below the prefix in key order; with `after`, only those after that key."""
+        """Yield the objects below the prefix in key order; with `after`, only those after that key.
+
+        With `recursive=False`, yields only the objects directly below the prefix.
+        """
 
     def folders(self, prefix: str) -> list[str]:
         """Return the names of the folders right below the prefix, without a slash, sorted."""
@@ -251,12 +256,14 @@ class S3Store:
                 "login`, then run this again."
             )
         if isinstance(error, ClientError):
-            todo = (
-                "`cdc-lake status` shows the local store, `cdc-lake logs s3` its log."
-                if local
-                else "Check the credentials and their permissions, and that the bucket exists."
-            )
-            return StoreRefusedError(f"{what}: the object store at {endpoint} rejected the request ({cause}). {todo}")
+            failed = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= _SERVER_ERROR
+            happened = "had an internal error" if failed else "rejected the request"
+            todo = "Check the credentials and their permissions, and that the bucket exists."
+            if local:
+                todo = "`cdc-lake status` shows the local store, `cdc-lake logs s3` its log."
+            elif failed:
+                todo = "Run this again; if it fails again, look for an outage of the store."
+            return StoreRefusedError(f"{what}: the object store at {endpoint} {happened} ({cause}). {todo}")
         todo = (
             "`cdc-lake status` shows whether the local store runs, `cdc-lake up` starts it. Then run this again."
             if local
@@ -275,5 +282,7 @@ def _translate_precondition(key: str) -> Iterator[None]:
         yield
     except ClientError as error:
         if error.response["Error"]["Code"] in _PRECONDITION:
-            raise PreconditionFailedError(f"{key} was replaced, or exists already") from error
+            raise PreconditionFailedError(
+                f"{key} exists, was replaced or deleted, or another put of it runs"
+            ) from error
         raise

@@ -87,7 +87,10 @@ def _counts(read: DataFrame, reason: SparkColumn, key: Sequence[str]) -> tuple[i
 
 
 def _unpartitionable(partition_by: Sequence[str], kinds: Mapping[str, str]) -> Iterator[SparkColumn]:
-    """Yield the reasons for rejecting values that Hive stores in the partition of NULL: readers would return NULL."""
+    """Yield the reasons for rejecting values that a reader would return as another value.
+
+    These are texts that Hive stores in the partition of NULL, and NULL in a column that is not text.
+    """
     for name in partition_by:
         value = F.col(name)
         if kinds[name] == "string":
@@ -96,7 +99,7 @@ def _unpartitionable(partition_by: Sequence[str], kinds: Mapping[str, str]) -> I
             )
             yield F.when(value.isin("", *NULL_TEXTS) & ~F.col("__deleted"), reason)
         else:
-            reason = F.lit(f"the partition column {name} is NULL; readers return NULL only if its type is text")
+            reason = F.lit(f"the partition column {name} is NULL, which partitions of type {kinds[name]} cannot have")
             yield F.when(value.isNull() & ~F.col("__deleted"), reason)
 
 

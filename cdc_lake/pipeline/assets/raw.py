@@ -94,7 +94,7 @@ def result(
     return dg.MaterializeResult(
         asset_key=table.key("raw"),
         metadata={
-            "dagster/row_count": 0 if head is None else chain.records(head),
+            "dagster/row_count": 0 if head is None else chain.count_records(head),
             "dagster/column_schema": standard_metadata.event_schema((c.name, c.type) for c in captured.columns),
             "dagster/column_lineage": standard_metadata.renaming_lineage(
                 table.key("topic"),

@@ -114,8 +114,8 @@ def land_all(table: PipelineTable, attempt: Callable[[], LandResult], seconds: f
     )(again)
     if incomplete:
         raise ContractError(
-            f"Cannot land all records of topic {table.topic}: after {seconds:.0f} s the sink connector has not written "
-            f"those after manifest {0 if head is None else head.number}. Check the connector's status and log, "
+            f"Cannot land all records of topic {table.topic}: within {seconds:.0f} s the sink connector did not write "
+            f"the records after manifest {0 if head is None else head.number}. Check the connector's status and log, "
             "then run this again."
         )
     return records

@@ -48,9 +48,10 @@ def verify_tables(
 ) -> Iterator[tuple[PipelineTable, VerifyReport]]:
     """Compare tables with the source at one point that the lake has passed; yield each table's report.
 
-    Waits up to `seconds` for stream and lake to pass the point; with `apply`, lands and applies records meanwhile, for
-    each table up to `seconds`. A table that cannot be compared does not prevent the comparison of the others: after
-    the last report, raises TablesNotComparedError. Raises ContractError and ResourceError if no table can be compared.
+    Waits until the stream (up to twice `seconds`), and then the lake (up to `seconds`) have passed the point; with
+    `apply`, lands and applies records meanwhile, for each table up to `seconds`. A table that cannot be compared does
+    not prevent the comparison of the others: after the last report, raises TablesNotComparedError. Raises ContractError
+    and ResourceError if no table can be compared.
     """
     verification = Verification(pipeline, systems, show)
     base: dict[str, LakeState | None] = {}
@@ -96,8 +97,8 @@ def _collect_errors(errors: dict[str, str], table: PipelineTable) -> Iterator[No
 def verify_applied(table: PipelineTable, systems: Systems, *, seconds: float, limit: int = LIMIT) -> VerifyReport:
     """Compare a table with the source; keys with records that the lake has not applied are reported as pending.
 
-    Waits up to `seconds` for the stream, but not for runs that land or apply its records. Raises ContractError and
-    ResourceError if the comparison is not possible.
+    Waits up to twice `seconds` for the stream, but not for runs that land or apply its records. Raises ContractError
+    and ResourceError if the comparison is not possible.
     """
     verification = Verification(table.pipeline, systems, lambda _: None)
     stream_continuity.require_complete_topic(table, verification.current_epoch)

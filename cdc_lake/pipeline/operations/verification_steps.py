@@ -35,6 +35,7 @@ from resources.connect.connector_interface import Connectors
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.exported_snapshot import ConsistentPoint, consistent_point
+from resources.postgres.lsn import to_text
 from resources.spark.job_interface import SparkJobs
 from resources.waiting import until
 
@@ -132,7 +133,7 @@ class Verification:
         if current is not None:
             stream_continuity.require_no_resnapshot(self.pipeline, epochs, current)
         with consistent_point(self.postgres, self.pipeline.slot) as found:
-            self.show(f"the point: snapshot {found.snapshot_id}, LSN {found.lsn}")
+            self.show(f"comparing as of snapshot {found.snapshot_id}, LSN {to_text(found.lsn)}")
             yield found
 
     def last_poll(self, table: PipelineTable) -> LastPoll:
@@ -140,44 +141,51 @@ class Verification:
         last = Polls(self.bucket, self.pipeline.name, table.name).read()
         if last is None or last.poll.reached is None or last.poll.watermark is None:
             raise ContractError(
-                f"Cannot compare table {table.name}: it was never polled. Materialise {table.asset('topic')}."
+                f"Cannot compare table {table.name}: no poll of it is complete. Materialise {table.asset('topic')}."
             )
         return LastPoll(last.poll.reached, last.poll.watermark)
 
     def wait_for_stream(self, seconds: float) -> Watermark:
-        """Wait until all changes before the point are visible in Kafka; return the heartbeat after them."""
+        """Wait until all changes before the point are visible in Kafka; return the heartbeat after them.
+
+        Waits twice, each time up to `seconds`, for the reason that verification.py gives.
+        """
         self.show("waiting for the stream to pass the point")
         table_progress.barrier(self.postgres, self.systems.kafka, self.systems.connect, self.pipeline, seconds)
         return table_progress.barrier(self.postgres, self.systems.kafka, self.systems.connect, self.pipeline, seconds)
 
-    def wait_for_lake(self, table: PipelineTable, heartbeat: Watermark, seconds: float, apply: bool) -> None:
-        """Wait until the table has applied everything that was streamed before the heartbeat."""
+    def wait_for_lake(self, table: PipelineTable, watermark: Watermark, seconds: float, apply: bool) -> None:
+        """Wait until the table has applied everything up to the watermark: a heartbeat, or the end of a poll."""
         action = "landing and applying what is pending" if apply else "waiting"
-        self.show(f"{action} until lake table {table.lake_table} has passed LSN {heartbeat.lsn}")
+        polled = self.pipeline.polled
+        up_to = f"poll {watermark.lsn}" if polled else f"everything before LSN {to_text(watermark.lsn)}"
+        self.show(f"{action} until lake table {table.lake_table} has applied {up_to}")
 
         stored_at = -_STORE_OFFSET_SECONDS
 
         def applied_lsn() -> int:
             nonlocal stored_at
-            if not self.pipeline.polled and time.monotonic() >= stored_at + _STORE_OFFSET_SECONDS:
+            if not polled and time.monotonic() >= stored_at + _STORE_OFFSET_SECONDS:
                 stream_continuity.store_acknowledged(self.pipeline, self.systems.connect, self.bucket)
                 stored_at = time.monotonic()
             if apply:
                 self._apply(table)
             # A Parquet target has no apply stage: its rows are the landed objects.
-            watermark = table_progress.lake_watermark if table.is_hudi else table_progress.raw_watermark
-            mark = watermark(self.bucket, table, topic_state.current(self.systems.kafka, table, self.bucket))
-            return 0 if mark is None else mark.lsn
+            read = table_progress.lake_watermark if table.is_hudi else table_progress.raw_watermark
+            reached = read(self.bucket, table, topic_state.current(self.systems.kafka, table, self.bucket))
+            return 0 if reached is None else reached.lsn
 
+        name = self.pipeline.name
         until(
             applied_lsn,
-            lambda lsn: lsn >= heartbeat.lsn,
+            lambda lsn: lsn >= watermark.lsn,
             seconds=seconds,
-            what=(
-                f"lake table {table.lake_table} of {self.pipeline.name} to apply what was committed before LSN "
-                f"{heartbeat.lsn}"
+            what=f"lake table {table.lake_table} of {name} to apply {up_to}",
+            hint=(
+                "Raise --timeout, or look for the cause of the delay (`cdc-lake status`)."
+                if apply
+                else f"Let its sensors run (`cdc-lake dev`), or `cdc-lake verify {name} --apply`."
             ),
-            hint=f"Let its sensors run (`cdc-lake dev`), or `cdc-lake verify {self.pipeline.name} --apply`.",
             pause_seconds=_PAUSE_SECONDS,
         )
 
@@ -210,7 +218,7 @@ class Verification:
         self.show(f"comparing {table.source_table} with the lake table {table.lake_table}")
         source = self.pipeline.spec.source
         versions = captured_schema.require_versions(self.bucket, self.pipeline.name, table.source_table)
-        self._require_explained(table, versions[-1])
+        self._require_known_columns(table, versions[-1])
         name = table.polled_table if self.pipeline.polled else table.name
         files = point.files(source.schema_, name)
         access = polled_source.access(self.postgres, hashes=versions[-1].has_hashes)
@@ -281,7 +289,7 @@ class Verification:
         if table.is_hudi:
             land_and_apply.apply(table, self.postgres, table.upsert_spec(self.location, owner=owner), run)
 
-    def _require_explained(self, table: PipelineTable, captured: captured_schema.TableSchema) -> None:
+    def _require_known_columns(self, table: PipelineTable, captured: captured_schema.TableSchema) -> None:
         source = self.pipeline.spec.source
         if self.pipeline.polled and table.poll.sql:
             actual = {column.name for column in polled_source.query_columns(table, self.postgres)}

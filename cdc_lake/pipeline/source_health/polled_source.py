@@ -182,8 +182,8 @@ def _require_timestamp(table: PipelineTable, postgres: SourcePostgres, column: C
         raise ContractError(f"{what}: column {column.name} is of type {column.type}. Name a timestamp column.")
     if column.arguments:
         raise ContractError(
-            f"{what}: column {column.name} is of type {column.type}, which rounds a time to before its transaction "
-            "began. ALTER its type to one without a precision."
+            f"{what}: column {column.name} is of type {column.type}, whose precision can round a time to before its "
+            f"transaction began, so that a poll misses the row. Change its type to {column.base}."
         )
     if (column.base == _UNZONED) != bool(zone):
         raise ContractError(

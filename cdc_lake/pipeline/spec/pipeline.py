@@ -35,14 +35,14 @@ class PipelineSpec(YamlModel):
     name: Identifier = Field(description="the pipeline's name, which is the name of its folder")
     description: str = Field(default="", description="the purpose of the pipeline")
     owners: list[Owner] = Field(default_factory=lambda: ["team:data"], description="team:NAME or e-mail addresses")
-    source: SourceSpec = Field(description="a mapping with database, schema, tables, publication")
-    stream: StreamSpec = Field(description="a mapping with prefix")
+    source: SourceSpec = Field(description="a mapping with kind, database, schema, tables, publication")
+    stream: StreamSpec = Field(description="a mapping with prefix, partitions, format, registry")
     landing: LandingSpec = Field(default_factory=LandingSpec, description="when and how raw objects are written")
     tables: list[TableSpec] = Field(min_length=1, description="a list with the name and key of each table")
     targets: list[TargetSpec] = Field(
         default_factory=lambda: [TargetSpec(name=DEFAULT_TARGET, database="datalake")],
         min_length=1,
-        description="a list with the name and Glue database of each set of lake tables",
+        description="a list of sets of lake tables, each with name, database, format, table_type, deletes",
     )
     transforms: list[Transform] = Field(
         default_factory=list,
@@ -61,7 +61,10 @@ class PipelineSpec(YamlModel):
     dashboards: YamlFiles = Field(default_factory=list, description="dashboards over the datasets")
     checks: ChecksSpec = Field(default_factory=ChecksSpec, description="a mapping with verify_every")
     freshness: FreshnessSpec = Field(default_factory=FreshnessSpec, description="a duration for each stage")
-    replay_window: Duration = Field(default="7d", description="how long a topic keeps its records, such as 7d")
+    replay_window: Duration = Field(
+        default="7d",
+        description="how long a topic keeps its records, and a table with deletes: hard its tombstones, such as 7d",
+    )
     dead_letter_limit: Count = Field(
         default=1000, description="a run fails if it finds more unreadable records than this; fewer become dead letters"
     )

@@ -23,12 +23,11 @@ DISCOUNT = Decimal("0.15")
 def ship_order(conn: connection, order_id: int = 11077, shipped: date = SHIPPED_LATE) -> None:
     """Set the order's shipped_date in one transaction: one event. Raises LoadError if the order does not exist."""
     with conn, conn.cursor() as cur:
-        cur.execute("SELECT shipped_date FROM datalake.orders WHERE order_id = %s FOR UPDATE", (order_id,))
-        if cur.fetchone() is None:
+        cur.execute("UPDATE datalake.orders SET shipped_date = %s WHERE order_id = %s", (shipped, order_id))
+        if cur.rowcount == 0:
             raise LoadError(
                 f"Cannot ship order {order_id}: it is not in datalake.orders. Load the sample database first."
             )
-        cur.execute("UPDATE datalake.orders SET shipped_date = %s WHERE order_id = %s", (shipped, order_id))
 
 
 def insert_order_with_lines(conn: connection, order_id: int = 11075, *, resume: bool = False) -> None:
@@ -36,7 +35,7 @@ def insert_order_with_lines(conn: connection, order_id: int = 11075, *, resume: 
 
     Customer, employee and shipper are those of the latest order; the products are the first three. With `resume`, rows
     that an interrupted call has inserted are kept, and the others are inserted. Raises LoadError if the order exists
-    (without `resume`) or the sample is not loaded.
+    (without `resume`) or there are too few products.
     """
     with conn, conn.cursor() as cur:
         cur.execute("SELECT 1 FROM datalake.orders WHERE order_id = %s", (order_id,))
@@ -52,6 +51,11 @@ def insert_order_with_lines(conn: connection, order_id: int = 11075, *, resume: 
             (len(QUANTITIES),),
         )
         products = cur.fetchall()
+        if len(products) < len(QUANTITIES):
+            raise LoadError(
+                f"Cannot insert order {order_id} with {len(QUANTITIES)} lines: datalake.products has "
+                f"{len(products)} rows. Load the sample database again."
+            )
     for (product_id, unit_price), quantity in zip(products, QUANTITIES, strict=True):
         with conn, conn.cursor() as cur:
             cur.execute(

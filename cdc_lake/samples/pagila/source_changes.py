@@ -76,8 +76,8 @@ def change_film_actor_key(conn: connection) -> int:
         row = cur.fetchone()
         if row is None:
             raise LoadError(
-                f"Cannot change a key of film_actor: no actor of film {OLD_KEY_FILM} is missing in film "
-                f"{NEW_KEY_FILM}. Load the Pagila sample first."
+                f"Cannot change a key of film_actor: film {OLD_KEY_FILM} has no actor who is not in film "
+                f"{NEW_KEY_FILM} too. Load the Pagila sample again."
             )
         return int(row[0])
 

@@ -62,7 +62,8 @@ def test_rows_are_polled_from_the_source_to_the_catalog(new_pipeline: NewPipelin
     idle = pipeline.materialise("topic", "raw", "lake")
     assert idle.metadata["polled_chain/topic/goods_topic"]["changes"] == "nothing new, nothing changed"
 
-    # A dataset of polled tables has the check of its totals, which waits for the next poll and detects deleted rows.
+    # A dataset of polled tables has the check of its totals, which detects deleted rows, and only warns until the next
+    # poll.
     pipeline.materialise("dataset")
     assert totals(pipeline).passed
     pipeline.execute("update goods set price = 3, changed = now() where id = 2")

@@ -107,12 +107,12 @@ def test_two_targets_have_equal_rows(new_pipeline: NewPipeline, monkeypatch: pyt
     again |= {"__txId": row["__txid"], "__snapshot": row["__snapshot"], "__source_ts_ms": row["__source_ts_ms"]}
     again["__deleted"] = "false"
     dead_letters.replace_value(pipeline.store, "double", letter, json.dumps(again).encode())
-    first, last = (target.upsert_spec(where, "test") for target in pipeline.table("goods").in_targets)
-    rejected_by_first = ReplaySpec(last, [letter.id], failed={letter.id: "too late"})
+    first_target, last_target = (target.upsert_spec(where, "test") for target in pipeline.table("goods").in_targets)
+    rejected_by_first = ReplaySpec(last_target, [letter.id], failed={letter.id: "too late"})
     assert spark().run(replay, rejected_by_first).applied == [letter.id]
     assert [each.reason for each in pipeline.dead_letters()] == ["too late"]
-    for number, target in enumerate((first, last)):
-        report = spark().run(replay, ReplaySpec(target, [letter.id], close=number == 1))
+    for number, spec in enumerate((first_target, last_target)):
+        report = spark().run(replay, ReplaySpec(spec, [letter.id], close=number == 1))
         assert report.applied == [letter.id], report
         assert len(pipeline.dead_letters()) == 1 - number
     assert rows(pipeline, 0) == rows(pipeline, 1) == {1: "uno", 2: "zwei", 4: "four"}

@@ -21,7 +21,7 @@ def land(shop: Shop) -> None:
     shop.land_by(found.spec)
     head = found.chain.head(found.spec.head)
     assert head is not None
-    found.chain.records(head)
+    found.chain.count_records(head)
     table_progress.raw_watermark(shop.bucket, shop.orders, found.state)
 
 
@@ -57,7 +57,7 @@ def test_a_batch_makes_the_same_number_of_requests_after_any_number_of_manifests
             shop.land(shop.orders)
         head = chain(shop).head()
         assert head is not None
-        assert (head.number, chain(shop).records(head)) == (size, size)
+        assert (head.number, chain(shop).count_records(head)) == (size, size)
         check(shop)
         jobs.apply(shop.bucket, shop.orders.upsert_spec(S3Location("shop"), "test"))
         shop.order(1)

@@ -153,8 +153,10 @@ def test_the_pagila_sample_takes_scripts(app: typer.Typer, monkeypatch: pytest.M
             ["--sample", "moma", "--sql-dir", "mine"],
             "--sql-dir cannot be used with moma, only with northwind and pagila. Use --csv instead.",
         ),
-        (["--sample", "moma", "--csv", "artists"], "'artists' is not TABLE=FILE"),
-        (["--sample", "moma", "--csv", "artists=a", "--csv", "artists=b"], "repeats a table"),
+        (["--sample", "moma", "--csv", "artists"], "'artists' does not have the form TABLE=FILE"),
+        (["--port", "5433"], "--port and --user belong to --host"),
+        (["--user", "me"], "--port and --user belong to --host"),
+        (["--sample", "moma", "--csv", "artists=a", "--csv", "artists=b"], "table artists is given twice"),
     ],
 )
 def test_options_of_another_sample_are_refused(app: typer.Typer, arguments: list[str], message: str) -> None:

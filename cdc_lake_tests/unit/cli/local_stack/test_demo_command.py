@@ -240,7 +240,7 @@ def test_a_demo_of_the_museums_files_has_no_example_changes(fake: type[FakeDemo]
     [
         (("moma", "--sql-dir", "."), "cannot be used with moma"),
         (("pagila", "--csv", "artists=artists.txt"), "--csv can be used with moma only"),
-        (("moma", "--csv", "artists"), "is not TABLE=FILE"),
+        (("moma", "--csv", "artists"), "does not have the form TABLE=FILE"),
         (("moma", "--csv", "artists=nowhere.txt"), "There is no file nowhere.txt"),
         (("x",), "moma"),
     ],

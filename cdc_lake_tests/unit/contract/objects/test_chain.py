@@ -54,7 +54,7 @@ def test_the_head_costs_the_same_on_any_chain_with_counted_records() -> None:
     costs = []
     for count in (1, 40, 2000):
         store, chain = chain_of(count)
-        assert chain.records(chain.read(count)) == 0
+        assert chain.count_records(chain.read(count)) == 0
         store.forget_requests()
         head = Chain(store, PIPELINE, TOPIC).head()
         assert head is not None
@@ -79,9 +79,9 @@ def test_counting_records_reads_only_new_manifests() -> None:
         chain.append(manifest(number, {0: (number, number + 1) if number > 1 else (0, 2)}, objects=(item,)))
         if number > 25:
             store.forget_requests()
-            assert chain.records(chain.read(number)) == number
+            assert chain.count_records(chain.read(number)) == number
             assert store.requests["get"] <= (30 if number == 26 else 6)
-    assert chain.records(chain.read(7)) == 7  # an earlier manifest is counted from the first one
+    assert chain.count_records(chain.read(7)) == 7  # an earlier manifest is counted from the first one
 
 
 def test_a_stored_count_of_another_attempt_or_chain_is_ignored() -> None:
@@ -91,7 +91,7 @@ def test_a_stored_count_of_another_attempt_or_chain_is_ignored() -> None:
     for change in ({"chain": "old"}, {"attempt": "another"}, {"manifest": 9}, {"records": "many"}):
         known = {"chain": "", "manifest": 4, "attempt": "attempt of 4", "records": 1000}
         stage_state.write(store, object_names.stage_state_key(PIPELINE, "counted", TOPIC), {**known, **change})
-        assert Chain(store, PIPELINE, TOPIC).records(chain.read(4)) == 2
+        assert Chain(store, PIPELINE, TOPIC).count_records(chain.read(4)) == 2
 
 
 def test_reading_without_new_manifests_costs_two_requests() -> None:

@@ -126,7 +126,7 @@ def test_objects_that_the_sink_connector_never_writes_fail_after_the_timeout(
         land_and_apply.land_all(adopting_shop.orders, partial(land, adopting_shop), seconds=0.05)
     write(adopting_shop, 0, 3)
     orders(adopting_shop, 1)
-    with pytest.raises(ContractError, match="after 0 s the sink connector has not written those after manifest 1"):
+    with pytest.raises(ContractError, match="within 0 s the sink connector did not write the records after manifest 1"):
         land_and_apply.land_all(adopting_shop.orders, partial(land, adopting_shop), seconds=0.05)
 
 
