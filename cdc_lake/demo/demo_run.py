@@ -13,7 +13,7 @@ from cdc_lake.demo.observe import Observer
 from cdc_lake.jobs.verify import VerifyReport
 from cdc_lake.pipeline.assets.table_services import COMPACTION, RECONCILIATION
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.operations.polling import Systems
+from cdc_lake.pipeline.operations.polling import PollSystems
 from cdc_lake.pipeline.pipeline import STAGES, Pipeline
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 
@@ -79,10 +79,10 @@ class DemoRun:
         [(_, report)] = verification.verify(self.pipeline, [table], self.resources, self._spark())
         return report
 
-    def _systems(self) -> Systems:
+    def _systems(self) -> PollSystems:
         found = self.resources
         source, where = self.pipeline.source_postgres(found["postgres"]), location(found["store"])
-        return Systems(source, found["kafka"], where, self._spark().run, f"demo of {self.pipeline.name}")
+        return PollSystems(source, found["kafka"], where, self._spark().run, f"demo of {self.pipeline.name}")
 
     @staticmethod
     def _spark() -> Any:  # noqa: ANN401 - LocalSpark, whose module only the local profile imports

@@ -16,7 +16,7 @@ def verify(
     pipeline: Pipeline, tables: Sequence[PipelineTable], resources: Mapping[str, Any], spark: SparkJobs
 ) -> list[tuple[PipelineTable, VerifyReport]]:
     """Land and apply everything, then compare lake tables with the source."""
-    systems = verification.Systems(
+    systems = verification.VerifySystems(
         pipeline.source_postgres(resources["postgres"]),
         resources["kafka"],
         resources["connect"],

@@ -65,7 +65,7 @@ def _run(pipeline: str, service: Service, nothing_to_do: str) -> None:
     from cdc_lake.contract.errors import ContractError
     from cdc_lake.pipeline.bucket_location import location
     from cdc_lake.pipeline.loading import load
-    from cdc_lake.pipeline.operations.polling import Systems
+    from cdc_lake.pipeline.operations.polling import PollSystems
     from cdc_lake.profile import resolved, spark
     from resources.errors import ResourceError
 
@@ -75,7 +75,7 @@ def _run(pipeline: str, service: Service, nothing_to_do: str) -> None:
         typer.echo(nothing_to_do)
         return
     resources = resolved()
-    systems = Systems(
+    systems = PollSystems(
         loaded.source_postgres(resources["postgres"]),
         resources["kafka"],
         location(resources["store"]),

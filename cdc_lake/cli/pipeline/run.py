@@ -66,5 +66,5 @@ def run(
             shown = event.metadata.get("changes") or event.metadata["error"]
             typer.echo(printable(f"{event.asset_key.to_user_string()}: {shown.value}"))
 
-        typer.echo(f"Pipeline {pipeline} is running. Press Ctrl-C to stop it.")
+        typer.echo(f"Starting pipeline {pipeline}. Press Ctrl-C to stop it.")
         continuous.run(loaded, systems, report, stop, report_seconds)

@@ -98,7 +98,7 @@ def _compared(
 
     from cdc_lake.contract.errors import ContractError, TablesNotComparedError
     from cdc_lake.pipeline.loading import load
-    from cdc_lake.pipeline.operations.verification import Systems, verify_tables
+    from cdc_lake.pipeline.operations.verification import VerifySystems, verify_tables
     from cdc_lake.profile import resolved, spark
 
     loaded = load(pipeline)
@@ -110,7 +110,7 @@ def _compared(
             f"{', '.join(by_name)}."
         )
     resources = resolved()
-    systems = Systems(
+    systems = VerifySystems(
         loaded.source_postgres(resources["postgres"]),
         resources["kafka"],
         resources["connect"],

@@ -20,7 +20,7 @@ from cdc_lake.contract.table import timeline_files
 
 _BEGUN = re.compile(r"(?P<instant>\d{17})(\.inflight|\.(delta|replace)?commit\.(requested|inflight))")
 _PLANNED = re.compile(r"(?P<instant>\d{17})\.compaction\.(requested|inflight)")
-_COMPLETED = (".commit", ".deltacommit", ".replacecommit")
+_COMPLETED = tuple(f".{action}" for action in timeline_files.COMMITS)
 _BEGUN_ROLLBACK = re.compile(r"\d{17}\.rollback\.(requested|inflight)")
 _MARKER = re.compile(r"(?P<instant>\d{17})/(?P<file>.+)\.marker\.(CREATE|MERGE|APPEND)")
 

@@ -13,7 +13,7 @@ from cdc_lake.contract.errors import ContractError, ObjectDamagedError
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import instants, timeline_files
 
-_COMMIT = re.compile(r"(?P<instant>\d{17})\.(commit|deltacommit|replacecommit)")
+_COMMIT = re.compile(rf"(?P<instant>\d{{17}})\.({'|'.join(timeline_files.COMMITS)})")
 _CLEAN = re.compile(r"(?P<instant>\d{17})\.clean(?P<state>\.requested|\.inflight)?")
 _INSTANT = re.compile(rb"\d{17}")
 

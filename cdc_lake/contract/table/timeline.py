@@ -18,11 +18,11 @@ from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.store import ObjectStore, StoredObject
 from cdc_lake.contract.table import failed_writes
 from cdc_lake.contract.table.event_order import Watermark
+from cdc_lake.contract.table.timeline_files import COMMITS
 
 CHECKPOINT_KEY = "cdc_lake.checkpoint"
 RAW_BYTES_KEY = "cdc_lake.raw_bytes"
 """The bytes of the raw objects that a commit applied. Table services do not copy it to their commits."""
-_COMPLETED = ("commit", "deltacommit", "replacecommit")
 
 
 class Checkpoint(BaseModel):
@@ -84,7 +84,7 @@ def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
     cannot be read, and for one that was completed after its files were rolled back.
     """
     names = [item.key for item in store.scan(f"{table_prefix}.hoodie/", recursive=False)]
-    instants = sorted((key for key in names if key.rpartition(".")[2] in _COMPLETED), key=_instant, reverse=True)
+    instants = sorted((key for key in names if key.rpartition(".")[2] in COMMITS), key=_instant, reverse=True)
     for key in instants:
         stored = store.get(key)
         if stored is None:
@@ -104,7 +104,7 @@ def last_commit(store: ObjectStore, table_prefix: str) -> Commit | None:
 
 def commit_at(store: ObjectStore, table_prefix: str, instant: str) -> Commit:
     """Return a completed commit. Raises ObjectDamagedError if it is missing or cannot be read."""
-    for action in _COMPLETED:
+    for action in COMMITS:
         stored = store.get(f"{table_prefix}.hoodie/{instant}.{action}")
         if stored is not None:
             return _commit(stored)
@@ -119,7 +119,7 @@ def partitions_after(store: ObjectStore, table_prefix: str, instant: str) -> tup
     Returns None if the timeline no longer has `instant`: later commits may be archived too.
     """
     listed = [item.key for item in store.scan(f"{table_prefix}.hoodie/", recursive=False)]
-    commits = {_instant(key): key for key in listed if key.rpartition(".")[2] in _COMPLETED}
+    commits = {_instant(key): key for key in listed if key.rpartition(".")[2] in COMMITS}
     if instant not in commits:
         return None
     folders: set[str] = set()

@@ -22,7 +22,7 @@ from cdc_lake.jobs.poll import reconcile
 from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.operations import reconciliation
-from cdc_lake.pipeline.operations.polling import Systems
+from cdc_lake.pipeline.operations.polling import PollSystems
 from cdc_lake.pipeline.operations.reconciliation import ReconcileResult
 from cdc_lake.pipeline.pipeline import SPARK_POOL, Pipeline
 from cdc_lake.pipeline.pipeline_table import PipelineTable
@@ -40,7 +40,7 @@ _LATE_PERIODS = 2.5
 
 def _job(
     job: Callable[[Any, Any], Any], spec: Callable[[PipelineTable, S3Location, str], Any]
-) -> Callable[[PipelineTable, Systems], Any]:
+) -> Callable[[PipelineTable, PollSystems], Any]:
     """Return a Service.run that runs one job; `spec` returns the job's spec for a table, a bucket and a lease owner."""
     return lambda table, systems: systems.run(job, spec(table, systems.location, systems.owner))
 
@@ -57,7 +57,7 @@ class Service:
     is_needed: Callable[[PipelineTable], bool]
     job: Callable[[Any, Any], Any]
     """The Spark job."""
-    run: Callable[[PipelineTable, Systems], Any]
+    run: Callable[[PipelineTable, PollSystems], Any]
     """Runs the job for a table, and returns the job's report, or a report that contains it."""
     result: Callable[[Any], tuple[str, Mapping[str, str | int | float]]]
     """Returns a report's summary as text, and its numbers as metadata."""
@@ -209,7 +209,7 @@ def _asset(table: PipelineTable, service: Service) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         jobs, owner = JobRuns(spark), f"dagster run {context.run.run_id}"
         source = table.pipeline.source_postgres(postgres)
-        report = service.run(table, Systems(source, kafka, location(store), jobs.run, owner))
+        report = service.run(table, PollSystems(source, kafka, location(store), jobs.run, owner))
         text, facts = service.result(report)
         return dg.MaterializeResult(metadata={**standard_metadata.values({"result": text, **facts}), **jobs.metadata()})
 

@@ -11,7 +11,7 @@ from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import parquet_lake, tiers
-from cdc_lake.pipeline.operations.verification import Systems, verify_applied
+from cdc_lake.pipeline.operations.verification import VerifySystems, verify_applied
 from cdc_lake.pipeline.pipeline import VERIFY_POOL
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
@@ -68,7 +68,7 @@ def build(table: PipelineTable) -> list[dg.AssetChecksDefinition]:
         deployment: Deployment,
     ) -> dg.AssetCheckResult:
         jobs = JobRuns(spark)
-        systems = Systems(table.pipeline.source_postgres(postgres), kafka, connect, store, jobs)
+        systems = VerifySystems(table.pipeline.source_postgres(postgres), kafka, connect, store, jobs)
         found = verify_applied(table, systems, seconds=deployment.stream_seconds, limit=_MAX_SHOWN)
         counts = ("source_rows", "lake_rows", "compared", "pending", "missing", "extra", "different", "doubled")
         nothing_compared = found.source_rows > 0 and not found.compared and found.clean

@@ -31,7 +31,7 @@ _MAX_RACES = 5
 
 
 @dataclass(frozen=True)
-class Systems:
+class PollSystems:
     """The systems that polling uses; `run` runs a Spark job, `owner` owns the lease."""
 
     postgres: SourcePostgres
@@ -56,7 +56,7 @@ class PollResult:
     seconds: float
 
 
-def poll(table: PipelineTable, systems: Systems) -> PollResult:
+def poll(table: PipelineTable, systems: PollSystems) -> PollResult:
     """Send all rows that changed before the current bound; first repeat an interrupted poll.
 
     Raises what the source, the job and Polls raise, and LeaseHeldError.
@@ -72,7 +72,7 @@ def poll(table: PipelineTable, systems: Systems) -> PollResult:
 
 
 @contextmanager
-def polling_lease(table: PipelineTable, systems: Systems) -> Iterator[ObjectStore]:
+def polling_lease(table: PipelineTable, systems: PollSystems) -> Iterator[ObjectStore]:
     """Hold the table's poll lease; yield the bucket."""
     store = systems.location.store()
     key = object_names.poll_lease_key(table.pipeline.name, table.name)
@@ -140,7 +140,7 @@ def current_epoch(table: PipelineTable, postgres: SourcePostgres, store: ObjectS
     return epoch
 
 
-def _poll(table: PipelineTable, systems: Systems, store: ObjectStore, epoch: Epoch) -> PollResult:
+def _poll(table: PipelineTable, systems: PollSystems, store: ObjectStore, epoch: Epoch) -> PollResult:
     chain, topic = polls(table, store), topic_id(table, systems.kafka)
     count, records, seconds = 0, 0, 0.0
     while True:
@@ -190,7 +190,7 @@ def _advance(chain: Polls, bound: Bound) -> StoredPoll:
     return chain.advance(last if last.poll.state == "complete" else chain.complete(last), bound)
 
 
-def _send(table: PipelineTable, systems: Systems, started: StoredPoll, schema: TableSchema) -> tuple[int, float]:
+def _send(table: PipelineTable, systems: PollSystems, started: StoredPoll, schema: TableSchema) -> tuple[int, float]:
     """Send the window's rows; return their number, counted by the topic's offsets, and the duration in seconds."""
     kafka, rows, found = systems.kafka, polled_source.rows(table), started.poll
     name = (table.pipeline.spec.source.schema_, table.polled_table)

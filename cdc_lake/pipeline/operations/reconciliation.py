@@ -8,7 +8,7 @@ from cdc_lake.contract.schema import captured_schema
 from cdc_lake.jobs.poll import reconcile as job
 from cdc_lake.jobs.poll.reconcile import ReconcileReport, ReconcileSpec
 from cdc_lake.pipeline.operations import polling
-from cdc_lake.pipeline.operations.polling import Systems, polling_lease, retry_races, topic_id
+from cdc_lake.pipeline.operations.polling import PollSystems, polling_lease, retry_races, topic_id
 from cdc_lake.pipeline.operations.verification_steps import lake_state
 from cdc_lake.pipeline.parquet_target.boundary import current_boundary
 from cdc_lake.pipeline.pipeline_table import PipelineTable
@@ -26,7 +26,7 @@ class ReconcileResult:
     report: ReconcileReport | None
 
 
-def reconcile(table: PipelineTable, systems: Systems) -> ReconcileResult:
+def reconcile(table: PipelineTable, systems: PollSystems) -> ReconcileResult:
     """Send a delete record for each key that is in the lake but not in the source.
 
     The records are landed and applied like those of a poll.

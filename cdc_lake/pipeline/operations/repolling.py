@@ -23,13 +23,13 @@ from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
 from cdc_lake.contract.table import lease
 from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation, resnapshot_steps
-from cdc_lake.pipeline.operations.resnapshot_steps import Systems
+from cdc_lake.pipeline.operations.resnapshot_steps import ResnapshotSystems
 from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import stream_continuity
 
 
-def repoll(pipeline: Pipeline, systems: Systems, reason: str) -> Iterator[str]:
+def repoll(pipeline: Pipeline, systems: ResnapshotSystems, reason: str) -> Iterator[str]:
     """Poll all rows again and repair the lake with them; yield a line for each step.
 
     Continues an epoch that is not complete. Raises ContractError if the pipeline was never started, LeaseHeldError if
@@ -54,7 +54,7 @@ def repoll(pipeline: Pipeline, systems: Systems, reason: str) -> Iterator[str]:
 
 
 def _next_epoch(
-    pipeline: Pipeline, systems: Systems, epochs: Epochs, current: Epoch, reason: str
+    pipeline: Pipeline, systems: ResnapshotSystems, epochs: Epochs, current: Epoch, reason: str
 ) -> Generator[str, None, Epoch]:
     """Do steps 1 and 2; return the new epoch."""
     with ExitStack() as leases:
@@ -82,10 +82,10 @@ def _next_epoch(
     return epoch
 
 
-def _repair(table: PipelineTable, systems: Systems, epoch: Epoch) -> Generator[str, None, int]:
+def _repair(table: PipelineTable, systems: ResnapshotSystems, epoch: Epoch) -> Generator[str, None, int]:
     """Do steps 4 and 5 for a table; return the number of deletes."""
     owner = f"resnapshot {uuid.uuid4()}"
-    polled = polling.Systems(
+    polled = polling.PollSystems(
         systems.postgres, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds
     )
     result = polling.poll(table, polled)
@@ -103,7 +103,7 @@ def _repair(table: PipelineTable, systems: Systems, epoch: Epoch) -> Generator[s
     return deletes
 
 
-def _apply(table: PipelineTable, systems: Systems, epoch: Epoch, owner: str) -> None:
+def _apply(table: PipelineTable, systems: ResnapshotSystems, epoch: Epoch, owner: str) -> None:
     store = systems.location.store()
     land_and_apply.land(
         table, systems.postgres, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds

@@ -35,7 +35,7 @@ from cdc_lake.contract.table import lease
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.operations import land_and_apply, resnapshot_steps
-from cdc_lake.pipeline.operations.resnapshot_steps import Systems
+from cdc_lake.pipeline.operations.resnapshot_steps import ResnapshotSystems
 from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import (
@@ -49,7 +49,7 @@ from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
 from resources.postgres.internal_tables.heartbeat_table import HEARTBEAT
 
 
-def resnapshot(pipeline: Pipeline, systems: Systems, reason: str) -> Iterator[str]:
+def resnapshot(pipeline: Pipeline, systems: ResnapshotSystems, reason: str) -> Iterator[str]:
     """Take a new snapshot and repair the lake with it; yield a line for each step.
 
     Continues an epoch whose snapshot is not in the lake yet. Raises ContractError if the pipeline was never started,
@@ -82,7 +82,7 @@ def resnapshot(pipeline: Pipeline, systems: Systems, reason: str) -> Iterator[st
 
 
 def _next_epoch(
-    pipeline: Pipeline, systems: Systems, epochs: Epochs, current: Epoch, reason: str
+    pipeline: Pipeline, systems: ResnapshotSystems, epochs: Epochs, current: Epoch, reason: str
 ) -> Generator[str, None, Epoch]:
     """Do steps 1 to 3; return the new epoch."""
     source, store = pipeline.spec.source, epochs.store
@@ -131,12 +131,12 @@ def _next_epoch(
     return epoch
 
 
-def _ensure_topic(systems: Systems, pipeline: Pipeline, topic: str) -> None:
+def _ensure_topic(systems: ResnapshotSystems, pipeline: Pipeline, topic: str) -> None:
     """Create a topic of the pipeline if it is missing."""
     systems.kafka.ensure_topic(topic, pipeline.spec.stream.partitions, pipeline.topic_settings(systems.config))
 
 
-def _snapshot(pipeline: Pipeline, systems: Systems, store: ObjectStore, epoch: Epoch) -> Iterator[str]:
+def _snapshot(pipeline: Pipeline, systems: ResnapshotSystems, store: ObjectStore, epoch: Epoch) -> Iterator[str]:
     """Do step 5."""
     # The snapshot's position is the LSN of the heartbeat that it reads.
     systems.postgres.write_heartbeat(pipeline.spec.source.schema_)
@@ -160,7 +160,9 @@ def _snapshot(pipeline: Pipeline, systems: Systems, store: ObjectStore, epoch: E
     stream_continuity.require_no_faults(pipeline, systems.postgres, systems.kafka, systems.connect, store)
 
 
-def _apply(pipeline: Pipeline, systems: Systems, store: ObjectStore, epoch: Epoch) -> Generator[str, None, Completion]:
+def _apply(
+    pipeline: Pipeline, systems: ResnapshotSystems, store: ObjectStore, epoch: Epoch
+) -> Generator[str, None, Completion]:
     """Do step 6; return the epoch's completion."""
     progress, _ = heartbeat_sequence.read_new(
         systems.kafka, pipeline, epoch, stream_progress.load(store, pipeline.name)

@@ -41,7 +41,7 @@ from resources.kafka.resource import Kafka
 
 
 @dataclass(frozen=True)
-class Systems:
+class ResnapshotSystems:
     """The systems that a resnapshot uses. `run` runs a Spark job; `config` is the connector's configuration."""
 
     postgres: SourcePostgres
@@ -59,10 +59,10 @@ class Systems:
 
 def systems_of(
     pipeline: Pipeline, resources: Mapping[str, Any], run: RunJob, snapshot_seconds: float | None = None
-) -> Systems:
+) -> ResnapshotSystems:
     """Return a pipeline's systems, of the profile's resources by name; `snapshot_seconds` replaces the profile's."""
     postgres, deployment = pipeline.source_postgres(resources["postgres"]), resources["deployment"]
-    return Systems(
+    return ResnapshotSystems(
         postgres=postgres,
         kafka=resources["kafka"],
         connect=resources["connect"],
@@ -84,7 +84,7 @@ def started_epoch(epochs: Epochs) -> Epoch:
     return current
 
 
-def open_chains(pipeline: Pipeline, systems: Systems, epoch: Epoch, chain: str) -> Iterator[str]:
+def open_chains(pipeline: Pipeline, systems: ResnapshotSystems, epoch: Epoch, chain: str) -> Iterator[str]:
     """Capture the schema of each table, and open the epoch in its manifest chain, whose id is `chain`."""
     store = systems.location.store()
     for table in pipeline.tables:
@@ -109,7 +109,7 @@ def resnapshot_lease(store: ObjectStore, pipeline: Pipeline, wait_seconds: float
         yield
 
 
-def land_remaining(systems: Systems, table: PipelineTable, claim: lease.Claim) -> tuple[Start, str]:
+def land_remaining(systems: ResnapshotSystems, table: PipelineTable, claim: lease.Claim) -> tuple[Start, str]:
     """Land the records that the stopped connector left in the topic, if possible.
 
     Returns the offsets at which the topic continues in the next epoch, and a phrase that describes the outcome.
@@ -146,7 +146,7 @@ def land_remaining(systems: Systems, table: PipelineTable, claim: lease.Claim) -
     return start, f"{records} remaining records landed"
 
 
-def continued_at(systems: Systems, topic: str) -> Start:
+def continued_at(systems: ResnapshotSystems, topic: str) -> Start:
     """Return the offsets of a topic at which the next epoch continues, after all open transactions have ended."""
     ends = topic_state.require_settled(systems.kafka, topic, systems.settle_seconds)
     found = systems.kafka.topic(topic)
@@ -155,7 +155,7 @@ def continued_at(systems: Systems, topic: str) -> Start:
     return Start(topic_id=found.topic_id, offsets=dict(ends))
 
 
-def upsert(systems: Systems, store: ObjectStore, table: PipelineTable, spec: UpsertSpec, epoch: Epoch) -> int:
+def upsert(systems: ResnapshotSystems, store: ObjectStore, table: PipelineTable, spec: UpsertSpec, epoch: Epoch) -> int:
     """Apply landed records; return the number of keys.
 
     If a schema change prevents this, marks the epoch broken, so that the next resnapshot begins another one, and

@@ -23,13 +23,13 @@ from contextlib import contextmanager
 
 from cdc_lake.contract.errors import ContractError, TablesNotComparedError
 from cdc_lake.jobs.verify import LakeState, VerifyReport
-from cdc_lake.pipeline.operations.verification_steps import LastPoll, Show, Systems, Verification, lake_state
+from cdc_lake.pipeline.operations.verification_steps import LastPoll, Show, Verification, VerifySystems, lake_state
 from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import stream_continuity
 from resources.errors import ResourceError
 
-__all__ = ["LIMIT", "Systems", "verify_applied", "verify_tables"]
+__all__ = ["LIMIT", "VerifySystems", "verify_applied", "verify_tables"]
 
 LIMIT = 20
 _MIN_WAIT_SECONDS = 1.0
@@ -39,7 +39,7 @@ _MIN_WAIT_SECONDS = 1.0
 def verify_tables(
     pipeline: Pipeline,
     tables: Sequence[PipelineTable],
-    systems: Systems,
+    systems: VerifySystems,
     *,
     seconds: float,
     apply: bool = False,
@@ -94,7 +94,7 @@ def _collect_errors(errors: dict[str, str], table: PipelineTable) -> Iterator[No
         errors[table.lake_table] = error.user_message
 
 
-def verify_applied(table: PipelineTable, systems: Systems, *, seconds: float, limit: int = LIMIT) -> VerifyReport:
+def verify_applied(table: PipelineTable, systems: VerifySystems, *, seconds: float, limit: int = LIMIT) -> VerifyReport:
     """Compare a table with the source; keys with records that the lake has not applied are reported as pending.
 
     Waits up to twice `seconds` for the stream, but not for runs that land or apply its records. Raises ContractError

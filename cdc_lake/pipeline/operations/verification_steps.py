@@ -20,7 +20,7 @@ from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.source.epochs import Epoch, Epochs
 from cdc_lake.contract.source.poll_state import Bound, Polls
 from cdc_lake.contract.source.visibility import Point
-from cdc_lake.contract.table import history, pending_counts, timeline, timeline_files
+from cdc_lake.contract.table import history, pending_counts, timeline
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs import verify
 from cdc_lake.jobs.verify import KafkaRange, LakeState, SourceTable, VerifyReport, VerifySpec
@@ -42,15 +42,13 @@ from resources.waiting import until
 _PAUSE_SECONDS = 0.5
 _STORE_OFFSET_SECONDS = 5.0
 """The interval at which workers without exactly-once store an offset."""
-_COMPLETED = (".commit", ".deltacommit", ".replacecommit")
-"""Suffixes of commits that write rows; commits of other programs, without a checkpoint, are read too."""
 
 Show = Callable[[str], None]
 """Receives progress messages for the user."""
 
 
 @dataclass(frozen=True)
-class Systems:
+class VerifySystems:
     """The systems that a verification reads."""
 
     postgres: SourcePostgres
@@ -69,17 +67,11 @@ def lake_state(bucket: Bucket, table: PipelineTable) -> LakeState | None:
         head = Chain(bucket, table.pipeline.name, table.topic).head()
         return None if head is None else LakeState(f"manifest-{head.number}", head.number)
     # Listed first: otherwise a commit that completes in between would be combined with the previous checkpoint.
-    instants = completed(bucket, table)
+    instants = history.commits(bucket, table.lake_prefix)
     commit = timeline.last_commit(bucket, table.lake_prefix)
     if commit is None or commit.checkpoint is None:
         return None
     return LakeState(max([commit.instant, *instants]), commit.checkpoint.manifest)
-
-
-def completed(bucket: Bucket, table: PipelineTable) -> list[str]:
-    """Return the instants of the table's completed commits by any program that are not archived."""
-    names = timeline_files.names(bucket, table.lake_prefix)
-    return [name.partition(".")[0] for name in names if name.endswith(_COMPLETED)]
 
 
 @dataclass(frozen=True)
@@ -95,7 +87,7 @@ class Verification:
     """One verification of one pipeline."""
 
     pipeline: Pipeline
-    systems: Systems
+    systems: VerifySystems
     show: Show
 
     @property

@@ -11,7 +11,7 @@ from cdc_lake.demo.graph import Graph
 from cdc_lake.jobs.verify import VerifyReport
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.loading import load
-from cdc_lake.pipeline.operations.verification import Systems, verify_tables
+from cdc_lake.pipeline.operations.verification import VerifySystems, verify_tables
 from cdc_lake.profile import resolved, run_resources, spark
 from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
@@ -120,7 +120,7 @@ class TypedPipeline:
     def verify(self) -> VerifyReport:
         """Run the verification."""
         found = resolved()
-        systems = Systems(
+        systems = VerifySystems(
             self.pipeline.source_postgres(found["postgres"]), found["kafka"], found["connect"], found["store"], spark()
         )
         ((_, report),) = verify_tables(self.pipeline, self.pipeline.tables, systems, seconds=300, apply=True, limit=100)

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.jobs.apply.upsert_spec import UpsertSpec
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.operations.verification import Systems, verify_applied
+from cdc_lake.pipeline.operations.verification import VerifySystems, verify_applied
 from cdc_lake.profile import resolved, spark
 from cdc_lake_tests.faults.writers import writer_actions
 
@@ -24,7 +24,7 @@ def applied(seconds: float) -> Mapping[str, Any]:
     found = resolved()
     table = writer_actions.table()
     postgres = table.pipeline.source_postgres(found["postgres"])
-    systems = Systems(postgres, found["kafka"], found["connect"], found["store"], spark())
+    systems = VerifySystems(postgres, found["kafka"], found["connect"], found["store"], spark())
     return asdict(verify_applied(table, systems, seconds=seconds))
 
 

@@ -65,7 +65,7 @@ def reconcile(defs: Path) -> int:
     pipeline, found = load(NAME, defs), resolved()
     postgres = pipeline.source_postgres(found["postgres"])
     owner = f"writer {os.getpid()}"
-    systems = polling.Systems(postgres, found["kafka"], location(found["store"]), spark().run, owner)
+    systems = polling.PollSystems(postgres, found["kafka"], location(found["store"]), spark().run, owner)
     report = reconciliation.reconcile(pipeline.tables[0].in_reconciled_target, systems).report
     return 0 if report is None else report.deletes
 

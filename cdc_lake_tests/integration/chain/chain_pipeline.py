@@ -18,7 +18,7 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations import polling, reconciliation, resnapshot, resnapshot_steps
-from cdc_lake.pipeline.operations.verification import Systems, verify_tables
+from cdc_lake.pipeline.operations.verification import VerifySystems, verify_tables
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.profile import resolved, spark
 from cdc_lake_tests.helpers.pipeline_graph import graph
@@ -136,7 +136,7 @@ class ChainPipeline:
         """Send deletes for the rows of a polled table that the source does not have any more."""
         found = self.resources
         postgres = self.loaded.source_postgres(found["postgres"])
-        systems = polling.Systems(postgres, found["kafka"], self._location, spark().run, "a test")
+        systems = polling.PollSystems(postgres, found["kafka"], self._location, spark().run, "a test")
         reconciliation.reconcile(self.table(table).hudi_targets[0], systems)
 
     def resnapshot(self) -> list[str]:
@@ -189,7 +189,7 @@ def verified(pipeline: ChainPipeline) -> dict[str, tuple[bool, int]]:
     """Compare all lake tables with the source."""
     resources = pipeline.resources
     postgres = pipeline.loaded.source_postgres(resources["postgres"])
-    systems = Systems(postgres, resources["kafka"], resources["connect"], resources["store"], spark())
+    systems = VerifySystems(postgres, resources["kafka"], resources["connect"], resources["store"], spark())
     found = verify_tables(pipeline.loaded, pipeline.loaded.lake_tables, systems, seconds=120, apply=True)
     reports = {table.lake_table: report for table, report in found}
     assert not [each for report in reports.values() for each in report.differences]

@@ -143,7 +143,7 @@ def check(pipeline: ChainPipeline, writer: Writer) -> None:
     streamed = {each["v"] for each in sent if each["__op"] != "r"}
     lost = [number for number in writer.upserts[OLD] if f"change {number}" not in streamed]
     assert not lost, f"{len(lost)} of {len(writer.upserts[OLD])} changes of {OLD} are not in its topic: {lost}"
-    systems = verification.Systems(
+    systems = verification.VerifySystems(
         pipeline.loaded.source_postgres(found["postgres"]), found["kafka"], found["connect"], found["store"], spark()
     )
     for table, report in verification.verify_tables(pipeline.loaded, pipeline.loaded.tables, systems, seconds=120):

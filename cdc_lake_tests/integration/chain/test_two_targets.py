@@ -16,7 +16,7 @@ from cdc_lake.jobs.maintenance.replay import ReplaySpec
 from cdc_lake.jobs.maintenance.replay import run as replay
 from cdc_lake.pipeline import loading
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.operations.verification import Systems, verify_tables
+from cdc_lake.pipeline.operations.verification import VerifySystems, verify_tables
 from cdc_lake.profile import spark
 from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline
 from cdc_lake_tests.integration.chain.conftest import NewPipeline
@@ -119,7 +119,7 @@ def test_two_targets_have_equal_rows(new_pipeline: NewPipeline, monkeypatch: pyt
 
     resources = pipeline.resources
     postgres = pipeline.loaded.source_postgres(resources["postgres"])
-    systems = Systems(postgres, resources["kafka"], resources["connect"], resources["store"], spark())
+    systems = VerifySystems(postgres, resources["kafka"], resources["connect"], resources["store"], spark())
     compared = verify_tables(pipeline.loaded, pipeline.loaded.lake_tables, systems, seconds=120, apply=True)
     verified = {table.lake_table: report for table, report in compared}
     assert {name: (report.clean, report.source_rows) for name, report in verified.items()} == {

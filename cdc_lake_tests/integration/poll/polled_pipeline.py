@@ -19,7 +19,7 @@ from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation, repolling, verification
 from cdc_lake.pipeline.operations.polling import PollResult
 from cdc_lake.pipeline.operations.reconciliation import ReconcileResult
-from cdc_lake.pipeline.operations.resnapshot_steps import Systems
+from cdc_lake.pipeline.operations.resnapshot_steps import ResnapshotSystems
 from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import polled_source, topic_state
@@ -89,9 +89,9 @@ class PolledPipeline:
         return job(self.engines.spark, spec) if self.run_job is None else self.run_job(job, spec)
 
     @property
-    def systems(self) -> polling.Systems:
+    def systems(self) -> polling.PollSystems:
         """The systems of a poll."""
-        return polling.Systems(self.postgres, self.engines.kafka, self.engines.location, self.run, "a test", 60)
+        return polling.PollSystems(self.postgres, self.engines.kafka, self.engines.location, self.run, "a test", 60)
 
     def poll(self, name: str) -> PollResult:
         """Poll a table, as the topic asset does."""
@@ -122,7 +122,7 @@ class PolledPipeline:
 
     def resnapshot(self) -> list[str]:
         """Do what `cdc-lake resnapshot` does, and return its messages."""
-        systems = Systems(
+        systems = ResnapshotSystems(
             postgres=self.postgres,
             kafka=self.engines.kafka,
             connect=SimpleNamespace(),  # type: ignore[arg-type]  # it is not used
@@ -154,7 +154,7 @@ class PolledPipeline:
             secret_key=at.secret_key,
         )
         spark, connect = SimpleNamespace(run=self.run), SimpleNamespace()
-        systems = verification.Systems(self.postgres, self.engines.kafka, connect, store, spark)  # type: ignore[arg-type]
+        systems = verification.VerifySystems(self.postgres, self.engines.kafka, connect, store, spark)  # type: ignore[arg-type]
         found = list(verification.verify_tables(self.loaded, [self.table(name)], systems, seconds=60))
         return found[0][1]
 

@@ -98,7 +98,9 @@ class Polled:
         """Poll the table."""
         source = SourcePostgres(self.postgres)
         location = S3Location("shop")
-        return polling.poll(self.orders, polling.Systems(source, self.kafka, location, self.spark.run, "a test", 1.0))
+        return polling.poll(
+            self.orders, polling.PollSystems(source, self.kafka, location, self.spark.run, "a test", 1.0)
+        )
 
     def state(self) -> PollState:
         """Return the stored state."""
@@ -377,7 +379,7 @@ def test_the_sensor_does_not_advance_on_another_server(polled: Polled, instance:
 def test_a_reconciliation_needs_the_server_of_the_polls(polled: Polled) -> None:
     polled.poll()
     polled.postgres.becomes(system_identifier="7000000000000000002")
-    systems = polling.Systems(
+    systems = polling.PollSystems(
         SourcePostgres(polled.postgres), polled.kafka, S3Location("shop"), polled.spark.run, "a test", 1.0
     )
     with pytest.raises(SourceBrokenError, match="is another database cluster"):

@@ -104,7 +104,7 @@ def test_invalid_scripts_are_rejected_before_connecting(
 ) -> None:
     monkeypatch.setenv("PGPASSWORD", "secret")
     (tmp_path / "a.sql").write_text("SELECT 1;\nCOMMIT;")
-    result = CliRunner().invoke(app, ["load", "--yes", "-p", "1", "--sql-dir", str(tmp_path)])
+    result = CliRunner().invoke(app, ["load", "--yes", "-h", "127.0.0.1", "-p", "1", "--sql-dir", str(tmp_path)])
     assert result.exit_code == 1
     assert "a.sql, line 2: COMMIT" in result.stderr
 

@@ -53,7 +53,7 @@ def build(table: PipelineTable) -> dg.AssetsDefinition:
 
         def work(each: PipelineTable) -> dg.MaterializeResult[None]:
             jobs, owner = JobRuns(spark, table_threads.stopped), f"dagster run {context.run.run_id}"
-            systems = polling.Systems(pipeline.source_postgres(postgres), kafka, location(store), jobs.run, owner)
+            systems = polling.PollSystems(pipeline.source_postgres(postgres), kafka, location(store), jobs.run, owner)
             return _result(each, systems, polling.poll(each, systems), context.instance, jobs)
 
         return table_threads.materialise(context, table, "topic", pipeline.tables, work, spark)
@@ -62,7 +62,7 @@ def build(table: PipelineTable) -> dg.AssetsDefinition:
 
 
 def _result(
-    table: PipelineTable, systems: polling.Systems, polled: PollResult, instance: dg.DagsterInstance, jobs: JobRuns
+    table: PipelineTable, systems: polling.PollSystems, polled: PollResult, instance: dg.DagsterInstance, jobs: JobRuns
 ) -> dg.MaterializeResult[None]:
     state = topic_state.current(systems.kafka, table, systems.location.store())
     changes = [

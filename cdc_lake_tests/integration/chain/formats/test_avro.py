@@ -17,7 +17,7 @@ from cdc_lake.contract.objects import dead_letters
 from cdc_lake.jobs.maintenance import replay
 from cdc_lake.pipeline import loading, table_progress
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.operations.verification import Systems, verify_applied
+from cdc_lake.pipeline.operations.verification import VerifySystems, verify_applied
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.profile import spark
 from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline
@@ -113,7 +113,7 @@ def test_records_in_avro(new_pipeline: NewPipeline, monkeypatch: pytest.MonkeyPa
     stack.up(["registry"])
     resources = pipeline.resources
     postgres = pipeline.loaded.source_postgres(resources["postgres"])
-    systems = Systems(postgres, resources["kafka"], resources["connect"], resources["store"], spark())
+    systems = VerifySystems(postgres, resources["kafka"], resources["connect"], resources["store"], spark())
     waiting = verify_applied(pipeline.table("goods"), systems, seconds=60)
     assert (waiting.clean, waiting.pending) == (True, 1), "a record that is not landed is pending"
     pipeline.land_and_apply()

@@ -110,7 +110,7 @@ def insert_odd(pipeline: ChainPipeline, row: int, **more: str) -> None:
 def verified(pipeline: ChainPipeline) -> Sequence[str]:
     """Require that the lake equals the source in all columns that are compared; return the other columns."""
     found = pipeline.resources
-    systems = verification.Systems(
+    systems = verification.VerifySystems(
         pipeline.loaded.source_postgres(found["postgres"]), found["kafka"], found["connect"], found["store"], spark()
     )
     ((_, report),) = verification.verify_tables(pipeline.loaded, pipeline.loaded.tables, systems, seconds=120)

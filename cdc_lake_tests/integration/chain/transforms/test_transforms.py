@@ -61,7 +61,7 @@ def verified(pipeline: ChainPipeline, salt: str = HASH_SALT) -> VerifyReport:
     found = pipeline.resources
     postgres = found["postgres"].model_copy(update={"hash_salt": salt})
     source = pipeline.loaded.source_postgres(postgres)
-    systems = verification.Systems(source, found["kafka"], found["connect"], found["store"], spark())
+    systems = verification.VerifySystems(source, found["kafka"], found["connect"], found["store"], spark())
     people = [pipeline.table("people")]
     ((_, report),) = verification.verify_tables(pipeline.loaded, people, systems, seconds=120)
     return report

@@ -33,7 +33,7 @@ class Fake:
     def __init__(self) -> None:
         self.summary: dict[str, Any] = deepcopy({**SUMMARY, "dashboard": "https://quicksight/northwind"})
         self.error: Exception | None = None
-        self.clean = True
+        self.passed = True
         self.runs: list[list[str]] = []
         """The completed steps that each run found in the journal."""
 
@@ -54,7 +54,7 @@ class Fake:
         """Yield a report for each table, as verify_tables() does."""
         assert more["apply"] is True, "no sensors run, so verification must land and apply itself"
         for table in tables:
-            yield table, SimpleNamespace(clean=self.clean, compared=829, source_rows=829)
+            yield table, SimpleNamespace(passed=self.passed, compared=829, source_rows=829)
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_json_output_is_one_object(fake: Fake) -> None:
 
 
 def test_a_failed_verification_exits_with_1(fake: Fake) -> None:
-    fake.clean = False
+    fake.passed = False
     found = smoke("--yes")
     assert found.exit_code == 1
     assert "verify: cdc_events: 829 rows compared, not equal" in found.stdout

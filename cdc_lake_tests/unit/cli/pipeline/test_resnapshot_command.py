@@ -23,7 +23,7 @@ def reasons(commands: Shop, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The reasons of the resnapshots, with the shop in its first epoch."""
     found: list[str] = []
 
-    def steps(pipeline: Pipeline, systems: resnapshot_steps.Systems, reason: str) -> Iterator[str]:
+    def steps(pipeline: Pipeline, systems: resnapshot_steps.ResnapshotSystems, reason: str) -> Iterator[str]:
         assert systems.postgres.database == pipeline.spec.source.database
         found.append(reason)
         yield "epoch 1 is complete"

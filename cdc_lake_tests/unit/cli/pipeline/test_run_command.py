@@ -58,7 +58,7 @@ def test_reports_are_stored_and_printed_until_a_signal(
     monkeypatch.setattr(profile, "spark", lambda: spark)
     result = CliRunner().invoke(app, ["run", "shop", "--report", "7"], catch_exceptions=False)
     assert result.stdout == (
-        "Pipeline shop is running. Press Ctrl-C to stop it.\n"
+        "Starting pipeline shop. Press Ctrl-C to stop it.\n"
         "shop/lake/orders_lake: 2 commits up to 7: 9 events\n"
         "shop/raw/orders_raw: no topic\n"
     )

@@ -119,7 +119,7 @@ def test_nothing_of_a_table_is_read_before_it_is_complete(shop: Shop, run: Runne
     shop.customer("CLEO")
     with pytest.raises(Exception, match=r"table customers is being added to pipeline shop.* Materialise shop/topic/"):
         run("raw", table="customers")
-    systems = verification.Systems(shop.source, shop.kafka, shop.connect, shop.store, shop.spark)
+    systems = verification.VerifySystems(shop.source, shop.kafka, shop.connect, shop.store, shop.spark)
     with pytest.raises(TableIncompleteError):
         verification.verify_applied(shop.customers, systems, seconds=1)
     check = evaluate(

@@ -31,7 +31,7 @@ from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.operations import land_and_apply
 from cdc_lake.pipeline.operations.resnapshot import resnapshot
-from cdc_lake.pipeline.operations.resnapshot_steps import Systems
+from cdc_lake.pipeline.operations.resnapshot_steps import ResnapshotSystems
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import HEARTBEATS
@@ -65,10 +65,10 @@ class Engines:
         self.swept.append(spec)
         return sweep.SweepReport(None, 3, 0.0)
 
-    def systems(self) -> Systems:
+    def systems(self) -> ResnapshotSystems:
         """Return the systems that a resnapshot uses."""
         shop = self.shop
-        return Systems(
+        return ResnapshotSystems(
             postgres=shop.source,
             kafka=shop.kafka,
             connect=shop.connect,

@@ -22,7 +22,7 @@ from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land
 from cdc_lake.jobs.verify import VerifyReport, VerifySpec
 from cdc_lake.pipeline.operations import verification_steps
-from cdc_lake.pipeline.operations.verification import Systems, verify_applied, verify_tables
+from cdc_lake.pipeline.operations.verification import VerifySystems, verify_applied, verify_tables
 from cdc_lake.pipeline.operations.verification_steps import lake_state
 from cdc_lake_tests.fakes.jobs import FakeSpark
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
@@ -61,11 +61,11 @@ class Oracle:
     """Whether another writer deletes the files of all earlier commits while the job runs."""
 
     @property
-    def systems(self) -> Systems:
+    def systems(self) -> VerifySystems:
         """Return the systems that a verification uses."""
         shop = self.shop
         spark = FakeSpark({land.run: shop.land_by, upsert.run: shop.apply_by, verify.run: self._run})
-        return Systems(shop.postgres, shop.kafka, shop.connect, shop.store, spark)  # type: ignore[arg-type]  # a fake
+        return VerifySystems(shop.postgres, shop.kafka, shop.connect, shop.store, spark)  # type: ignore[arg-type]  # a fake
 
     @contextmanager
     def point(self, postgres: Postgres, slot: str) -> Iterator[HeldPoint]:
