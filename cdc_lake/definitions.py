@@ -37,7 +37,12 @@ def defs() -> dg.Definitions:
         jobs = {job.name: job for job in loaded.jobs or ()}
         queue_sensors.append(
             queue_sensor.build(
-                [(pipeline, Jobs(pipeline, pipeline_checks.build(pipeline))) for pipeline in pipelines], jobs
+                [
+                    (pipeline, Jobs(pipeline, pipeline_checks.build(pipeline)))
+                    for pipeline in pipelines
+                    if pipeline.spec.mode == "triggered"
+                ],
+                jobs,
             )
         )
     own = dg.Definitions(

@@ -48,17 +48,17 @@ class GlueCatalog(AwsResource):
                     return True
         return False
 
-    def tables(self, database: str) -> tuple[TableDefinition, ...]:
-        """Return a database's tables and views, sorted by name; empty if the database does not exist."""
+    def table_names(self, database: str) -> list[str]:
+        """Return the names of a database's tables and views, sorted; empty if the database does not exist."""
         try:
             with self.translate_errors(f"list the tables of the Glue database {database}"):
                 pages = self.client("glue").get_paginator("get_tables").paginate(DatabaseName=database)
-                found = [TableDefinition.from_glue(each) for page in pages for each in page["TableList"]]
+                found = [each["Name"] for page in pages for each in page["TableList"]]
         except AwsRequestFailed as error:
             if error.code != _MISSING:
                 raise
-            return ()
-        return tuple(sorted(found, key=lambda each: each.name))
+            return []
+        return sorted(found)
 
     def get_table(self, database: str, name: str) -> TableDefinition | None:
         """Return the table or view, None if it or its database does not exist."""

@@ -76,12 +76,17 @@ def consistent_point(postgres: Postgres, slot: str) -> Iterator[ConsistentPoint]
 
     Raises what Postgres.connect() raises, and ResourceError if the server is a standby or ends the connection.
     """
+    taken = False
     with postgres.connect() as connection:
         try:
-            yield _take(connection, slot)
+            found = _take(connection, slot)
+            taken = True
+            yield found
             with connection.cursor() as cursor:
                 cursor.execute("rollback")
         except Error as error:
+            if taken and not connection.closed:
+                raise  # an error of the block, of another connection
             reason = str(error).strip().partition("\n")[0]
             raise ResourceError(
                 f"Cannot hold the snapshot of database {connection.info.dbname}: {reason}. Nothing was changed.",
@@ -90,6 +95,9 @@ def consistent_point(postgres: Postgres, slot: str) -> Iterator[ConsistentPoint]
 
 
 def _take(connection: Connection, slot: str) -> ConsistentPoint:
+    with connection.cursor() as cursor:
+        # Polls do not wait for a transaction of this name (polling.py), because it only reads.
+        cursor.execute("set application_name to 'cdc-lake verify'")
     # Read restart_lsn before the snapshot: it only advances, and only past transactions that have ended.
     found = slots.slot(connection, slot)
     with connection.cursor() as cursor:

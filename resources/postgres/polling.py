@@ -121,12 +121,23 @@ def sequence(connection: Connection, schema: str, table: str, column: str) -> Se
     """Return the state of the sequence that a column owns (serial or identity); None if it owns none.
 
     The time is read after the value: a transaction with an id up to the value began before that time.
+
+    Raises:
+        AccessRefused: the user may not read the sequence; PostgreSQL would return NULL, as for one that was never used.
     """
     with connection.cursor() as cursor:
         cursor.execute("select pg_get_serial_sequence(format('%%I.%%I', %s, %s), %s)", (schema, table, column))
         [name] = cursor.fetchone() or (None,)
         if name is None:
             return None
+        cursor.execute("select has_sequence_privilege(%s, 'usage, select'), current_user", (name,))
+        allowed, user = cursor.fetchone() or (False, "")
+        if not allowed:
+            raise AccessRefused(
+                f"Cannot poll table {schema}.{table} of database {connection.info.dbname}: user {user} may not read "
+                f"sequence {name} of its column {column}.",
+                f'As its owner, run GRANT SELECT ON SEQUENCE {name} TO "{user}".',
+            )
         cursor.execute(
             "select seqcache = 1 and not seqcycle and seqincrement > 0, pg_sequence_last_value(seqrelid)"
             " from pg_sequence where seqrelid = %s::regclass",

@@ -32,8 +32,10 @@ def needs_spark(sql: str) -> bool:
     """
     if profile() != "local" or MERGED not in sql.lower():
         return False
+    from cdc_lake.contract.sql_tables import tables
+
     try:
-        return any(table.name.lower().endswith(MERGED) for table in _tables(_parsed(sql)))
+        return any(table.name.endswith(MERGED) for table in tables(_parsed(sql)))
     except ContractError:
         return False
 
@@ -44,12 +46,13 @@ def run(sql: str, database: str | None, as_of: str | None) -> QueryResult:
     Raises ContractError for a table that no pipeline has, for SQL that Spark rejects, and if the state cannot be read.
     """
     from cdc_lake import reading
+    from cdc_lake.contract.sql_tables import tables
 
     started = time.monotonic()
     spark, where = reading.session()
     tree = _parsed(sql)
-    tables = [_register(spark, where, node, database, as_of) for node in _tables(tree)]
-    return result(lambda: spark.sql(tree.sql(dialect="spark")), where, tables, as_of, started)
+    read = [_register(spark, where, node, database, as_of) for node in tables(tree)]
+    return result(lambda: spark.sql(tree.sql(dialect="spark")), where, read, as_of, started)
 
 
 def result(
@@ -128,8 +131,9 @@ def _register(
 def _parsed(sql: str) -> exp.Expr:
     """Return the statement's tree with the names of its tables in lower case, as in the catalog."""
     import sqlglot
-    from sqlglot import exp
     from sqlglot.errors import ParseError, SqlglotError
+
+    from cdc_lake.contract.sql_tables import lower_names
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that it does not parse fully
     try:
@@ -138,19 +142,4 @@ def _parsed(sql: str) -> exp.Expr:
         found = error.errors[0] if isinstance(error, ParseError) and error.errors else None
         place = f" at line {found['line']}, near {found['highlight']!r}" if found else f": {error}"
         raise ContractError(f"Cannot parse the SQL{place}. Correct the statement: Athena's SQL is Trino's.") from error
-    for node in tree.find_all(exp.Table, exp.TableAlias):
-        for part in ("this", "db"):
-            if isinstance(name := node.args.get(part), exp.Identifier):
-                name.set("this", name.name.lower())
-    return tree
-
-
-def _tables(tree: exp.Expr) -> list[exp.Table]:
-    """Return the tables of a statement, without references to the names that its WITH clauses define."""
-    from sqlglot import exp
-    from sqlglot.optimizer.scope import traverse_scope
-
-    if not isinstance(tree, exp.Query):
-        return list(tree.find_all(exp.Table))
-    sources = [source for scope in traverse_scope(tree) for source in scope.sources.values()]
-    return list({id(source): source for source in sources if isinstance(source, exp.Table)}.values())
+    return lower_names(tree)

@@ -179,9 +179,12 @@ class Chain:
         later = next(self._after(number), None)
         if later is None or later[0] == self.key(number + 1):
             return
+        missing = f"manifest {number + 1}"
+        # Without the object that names the current chain, its manifests seem to follow those of the first chain.
+        chain = f" or {object_names.chain_key(self.pipeline)}" if not self.id and "/chain=" in later[0] else ""
         raise ManifestGapError(
-            f"Cannot use the manifests of topic {self.topic}: manifest {number + 1} is missing, but {later[0]} exists. "
-            f"Nothing was changed. Restore manifest {number + 1}, or {reset_advice(self.pipeline)}."
+            f"Cannot use the manifests of topic {self.topic}: {missing}{chain} is missing, but {later[0]} exists. "
+            f"Nothing was changed. Restore {missing}{chain}, or {reset_advice(self.pipeline)}."
         )
 
     def _require_own(self, manifest: Manifest) -> None:

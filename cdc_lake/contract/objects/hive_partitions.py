@@ -23,6 +23,11 @@ def folder(column: str, value: str | None) -> str:
     return f"{column}={_NULL if value is None else ''.join(map(_escaped, value))}"
 
 
+def safe_bytes(column: str) -> int:
+    """Return how many bytes of UTF-8 a value may have so that its folder surely fits: each can become three."""
+    return (_LARGEST - len(f"{column}=".encode())) // 3
+
+
 def parse(name: str) -> tuple[str, str | None]:
     """Return column and value of a folder."""
     column, _, value = name.partition("=")

@@ -95,6 +95,8 @@ class LandedObject(_Frozen):
                 f"{self.key}: its offset ranges contain {contained} records, but its count is {self.records}"
             )
         ends = [first + count - 1 for first, count in self.runs]
+        if not ends:
+            raise ValueError(f"{self.key}: it has no offset ranges")
         rising = all(end < first for end, (first, _) in zip(ends, self.runs[1:], strict=False))
         if not rising or (self.runs[0][0], ends[-1]) != (self.first, self.last):
             raise ValueError(

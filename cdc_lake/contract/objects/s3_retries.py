@@ -4,13 +4,12 @@ Those of Spark are in jobs/spark.properties (fs.s3a.*), those of Dagster's resou
 """
 
 from botocore.config import Config
-from botocore.exceptions import IncompleteReadError, ResponseStreamingError
+from botocore.exceptions import IncompleteReadError, ReadTimeoutError, ResponseStreamingError
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-# boto3 retries a request that gets no response, but not a response that ends in the middle of an object. Timeouts are
-# not retried here, because boto3 has retried them already.
-RETRY_TRUNCATED = Retrying(
-    retry=retry_if_exception_type((IncompleteReadError, ResponseStreamingError)),
+# boto3 retries a request that gets no response, but not a response that ends or stalls in the middle of an object.
+RETRY_BODY = Retrying(
+    retry=retry_if_exception_type((IncompleteReadError, ResponseStreamingError, ReadTimeoutError)),
     stop=stop_after_attempt(4),
     wait=wait_exponential(multiplier=0.2, max=2),
     reraise=True,
@@ -18,7 +17,7 @@ RETRY_TRUNCATED = Retrying(
 
 
 def client_config(*, path_style: bool) -> Config:
-    """Return the settings of a client: five attempts, 5 s to connect and 20 s to read."""
+    """Return the settings of a client: six attempts, 5 s to connect and 20 s to read."""
     return Config(
         retries={"mode": "standard", "max_attempts": 5},
         connect_timeout=5,

@@ -153,7 +153,7 @@ class S3Store:
     def get(self, key: str) -> StoredObject | None:
         """See ObjectStore."""
         with self._translate_errors("read", key):
-            return s3_retries.RETRY_TRUNCATED(self._get, key)
+            return s3_retries.RETRY_BODY(self._get, key)
 
     def _get(self, key: str) -> StoredObject | None:
         try:

@@ -50,7 +50,7 @@ def _parse_envelope(line: bytes, key: str, number: int, framing: Framing) -> Lin
             _members(members["metadata"][1])["offset"] if framing == "lenses_envelope" else members["offset"]
         )
         value = members["value"][1]
-    except (UnicodeDecodeError, JSONDecodeError, KeyError) as error:
+    except (UnicodeDecodeError, JSONDecodeError, KeyError, RecursionError) as error:
         raise _damaged(key, f"has no envelope with value and offset in line {number} ({parse_fault(error)})") from error
     offset = offset_member[0]
     if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:

@@ -112,7 +112,7 @@ class Lease:
         """Extend the expiry. Raises PreconditionFailedError if another writer took the lease."""
         with self._lock:
             record = self._record.model_copy(update={"expires_at": self._now() + self._seconds})
-            self._etag = _put(self._store, self._key, record, self._etag)
+            self._etag = self._replace(record)
             self._record = record
             self._lost = None
 
@@ -139,7 +139,7 @@ class Lease:
         with self._lock:
             record = self._record.model_copy(update={"expires_at": 0.0})
             try:
-                _put(self._store, self._key, record, self._etag)
+                self._replace(record)
             except PreconditionFailedError:
                 if error is None:
                     raise LeaseLostError(
@@ -147,6 +147,18 @@ class Lease:
                         "by another writer before this one had ended, so both may have written. Compare the table with "
                         "its source."
                     ) from None
+
+    def _replace(self, record: LeaseRecord) -> str:
+        """Replace this writer's record; return the new ETag. Raises PreconditionFailedError."""
+        try:
+            return _put(self._store, self._key, record, self._etag)
+        except PreconditionFailedError:
+            stored = self._store.get(self._key)
+            found = None if stored is None else LeaseRecord.model_validate_json(stored.body)
+            if stored is None or found is None or (found.owner, found.token) != (record.owner, record.token):
+                raise
+            # An earlier renewal succeeded, although its answer was lost, so that the ETag is not known.
+            return _put(self._store, self._key, record, stored.etag)
 
     def _renew_until_stopped(self) -> None:
         while not self._stop.wait(self._seconds / 3):

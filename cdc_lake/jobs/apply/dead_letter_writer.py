@@ -50,9 +50,10 @@ def store_values(
             )
     if len(found) > spec.dead_letter_limit:
         raise TooManyDeadLettersError(
-            f"Cannot apply topic {spec.topic}: more than {spec.dead_letter_limit} of its records cannot be read. The "
-            f"first is in partition {found[0][PARTITION]} at offset {found[0][OFFSET]}: {found[0][REASON]}. Nothing "
-            "was applied. The cause is probably a schema or a connector setting: correct it, then run this again."
+            f"Cannot apply topic {spec.topic}: more than {spec.dead_letter_limit} of its records cannot be read. One "
+            f"of them is in partition {found[0][PARTITION]} at offset {found[0][OFFSET]}: {found[0][REASON]}. Nothing "
+            "was applied. The cause is probably a schema or a connector setting: correct it, or raise "
+            "dead_letter_limit, then run this again."
         )
     if not found:
         return []

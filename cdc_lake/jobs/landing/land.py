@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -112,7 +112,8 @@ def _delete_unlisted(chain: Chain, spec: LandSpec, claim: lease.Claim) -> None:
 
     def fence(head: Manifest | None) -> None:
         empty = (span.model_copy(update={"next": span.first}) for span in pending_offsets.pending(head, spec))
-        commit(chain, spec, head, tuple(empty), ())
+        # Without the batch's watermark, because none of its records is landed.
+        commit(chain, replace(spec, watermark=None), head, tuple(empty), ())
 
     for race in range(MAX_ATTEMPTS):
         head = chain.head()

@@ -135,8 +135,10 @@ class RecordFormat:
         if self.transforms is not None:
             try:
                 value = record_text.landed(value.decode(), self.transforms).encode()
-            except ValueError:
-                return Rejected("the record is not a JSON object, so that landing cannot apply its transforms")
+            except (ValueError, RecursionError):
+                return Rejected(
+                    "the record is not a JSON object, or nested too deeply, so that landing cannot apply its transforms"
+                )
         return RawRecord(None, len(value) + 1, line=value)
 
     def join(self, records: Sequence[RawRecord]) -> bytes:

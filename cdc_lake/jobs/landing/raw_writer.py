@@ -160,9 +160,9 @@ class RawWriter:
         if stored.body != body:
             raise ObjectConflictError(
                 f"Cannot write object {name.key}: it exists, and its content differs from the topic's records at these "
-                f"offsets. Another program writes below this prefix, the topic was re-created, or record_bytes was "
-                f"changed after an interrupted landing. Nothing was committed. Compare it with `cdc-lake topic peek "
-                f"{self.topic}`, then delete it (no manifest contains it), or "
+                f"offsets. Another program writes below this prefix, the topic was re-created, or record_bytes or the "
+                f"transforms were changed after an interrupted landing. Nothing was committed. Compare it with "
+                f"`cdc-lake topic peek {self.topic}`, then delete it (no manifest contains it), or "
                 f"{reset_advice(self.pipeline)}."
             )
         return LandedObject(

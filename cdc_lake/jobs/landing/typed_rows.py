@@ -146,11 +146,13 @@ def _row(versions: Sequence[TableSchema], landing: TypedLanding, epoch: int) -> 
 def _partition_value(name: str, landing: TypedLanding) -> SparkColumn:
     """Return the text of a partition column.
 
-    A deleted row with a text that no partition can have is in the partition of NULL. JSON objects do not list values
+    A deleted row with a text that no partition can have, or that may be too long for one, is in the partition of NULL:
+    otherwise its delete would be rejected. JSON objects do not list values
     that PostgreSQL left out, so that these are in the partition of Debezium's placeholder.
     """
     text = F.col(name).cast("string")
-    value = F.when(~(F.col("__deleted") & text.isin("", *hive_partitions.NULL_TEXTS)), text)
+    fits = F.octet_length(text) <= hive_partitions.safe_bytes(name)
+    value = F.when(~F.col("__deleted") | (~text.isin("", *hive_partitions.NULL_TEXTS) & fits), text)
     if landing.compression is not None:
         return value
     return F.when(F.array_contains(UNAVAILABLE, name), F.lit(PLACEHOLDER)).otherwise(value)

@@ -65,5 +65,5 @@ class _Reader:
             return value
         try:
             return record_text.landed(value.decode(), self.transforms).encode()
-        except ValueError:
+        except (ValueError, RecursionError):
             return value

@@ -15,8 +15,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
-from cdc_lake.contract.errors import ObjectConflictError
+from cdc_lake.contract.errors import ObjectConflictError, StoreRefusedError, StoreUnreachableError
+from cdc_lake.contract.objects.conditional_put import put_or_get
 from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
 from cdc_lake.jobs.remote import job_call, secret_values
 
@@ -25,6 +27,8 @@ AT_ONCE = 4
 IDLE_SECONDS = 900.0
 """The session ends after this time without a request: its caller may have been killed, and the application costs."""
 POLL_SECONDS = 0.5
+REPORT_SECONDS = 600.0
+"""How long the put of a report is repeated; then the session ends with the error, and the caller starts another one."""
 CLOSED = b"{}"
 """The body of the request after which a session runs no more jobs."""
 _log = logging.getLogger(__name__)
@@ -61,8 +65,13 @@ class RequestObjects:
         return True
 
     def report(self, number: int, text: str) -> None:
-        """Write the report of a request."""
-        self.store.put_new(f"{self.prefix}reports/{number}.json", text.encode())
+        """Write the report of a request, also if the store fails for some time: the caller waits for it."""
+        Retrying(
+            stop=stop_after_delay(REPORT_SECONDS),
+            wait=wait_exponential(multiplier=0.5, max=15),
+            retry=retry_if_exception_type((StoreUnreachableError, StoreRefusedError)),
+            reraise=True,
+        )(put_or_get, self.store, f"{self.prefix}reports/{number}.json", text.encode())
 
 
 def serve(
@@ -74,6 +83,9 @@ def serve(
     running: list[Future[None]] = []
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="job") as threads:
         while (body := objects.request(number)) != CLOSED:
+            for each in running:
+                if each.done():
+                    each.result()  # raises if the report could not be written: the caller waits for it while we run
             if body is not None:
                 running = [each for each in running if not each.done()]
                 running.append(threads.submit(_run_request, objects, number, body, spark))

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 
 import dagster as dg
 import sqlglot
-from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects import object_names, stage_state
 from cdc_lake.contract.objects.parquet_file import OWN_COLUMNS
-from cdc_lake.contract.objects.store import ObjectStore as Bucket
 from cdc_lake.contract.plurals import counted
+from cdc_lake.contract.sql_tables import lower_names, tables
 from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.pipeline import table_progress
@@ -65,24 +64,24 @@ def build(pipeline: Pipeline, dataset: DatasetSpec, required: Sequence[dg.AssetC
         athena = athena.metered(catalog)
         commits = table_progress.lake_commits(bucket, pipeline)  # before the tables are read
         # A view keeps the columns and types that its tables had when it was created, also for `*`.
-        tables = {table.name: glue.get_table(catalog, table.catalog_table) for table in pipeline.tables}
+        in_catalog = {table.name: glue.get_table(catalog, table.catalog_table) for table in pipeline.tables}
         table_columns = [
             (name, definition and (definition.columns, definition.partition_keys))
-            for name, definition in tables.items()
+            for name, definition in in_catalog.items()
         ]
+        refined = RefinedTable(pipeline, dataset, sql, athena, glue, bucket, store.bucket)
         if dataset.table:
-            refined = RefinedTable(pipeline, dataset, sql, athena, glue, bucket, store.bucket)
             inputs_digest = short_digest(repr((sql, dataset.partition_by, table_columns, commits)))
             changes = _refine(refined, inputs_digest, f"dagster run {context.run.run_id}")
         else:
             inputs_digest = short_digest(repr((sql, table_columns)))
-            changes = _create_view(pipeline, name, sql, inputs_digest, athena, glue, bucket)
+            changes = _create_view(refined, inputs_digest)
         columns = column_types(athena, catalog, name)
         found = totals(athena, catalog, name, columns)
         upstream = {
             relation: (table.key("lake"), names)
             for table in pipeline.tables
-            for relation, names in _relations(table, tables[table.name]).items()
+            for relation, names in _relations(table, in_catalog[table.name]).items()
         }
         return dg.MaterializeResult(
             metadata={
@@ -106,19 +105,25 @@ def build(pipeline: Pipeline, dataset: DatasetSpec, required: Sequence[dg.AssetC
     return dataset_asset
 
 
-def _create_view(
-    pipeline: Pipeline, name: str, sql: str, inputs_digest: str, athena: Athena, glue: GlueCatalog, bucket: Bucket
-) -> dict[str, str | int | float]:
-    """Create the view unless it is current; return what changed. `inputs_digest` is that of its SQL and tables."""
-    state_key = object_names.stage_state_key(pipeline.name, "dataset", name)
-    stored = stage_state.read(bucket, state_key).get("inputs_digest")
-    if stored == inputs_digest and glue.get_table(pipeline.catalog, name) is not None:
-        return {"changes": standard_metadata.UNCHANGED}
-    failpoints.reached("dataset.before_view")
-    athena.execute(f'CREATE OR REPLACE VIEW "{pipeline.catalog}"."{name}" AS {sql}')
-    failpoints.reached("dataset.after_view")
-    stage_state.write(bucket, state_key, {"inputs_digest": inputs_digest})
-    return {"changes": f"view {pipeline.catalog}.{name} created"}
+def _create_view(refined: RefinedTable, inputs_digest: str) -> dict[str, str | int | float]:
+    """Create the view unless it is current; return what changed. `inputs_digest` is that of its SQL and tables.
+
+    Deletes the builds of a dataset that was a refined table before.
+    """
+    catalog, name = refined.pipeline.catalog, refined.dataset.name
+    state_key = object_names.stage_state_key(refined.pipeline.name, "dataset", name)
+    stored = stage_state.read(refined.store, state_key)
+    current = stored.get("inputs_digest") == inputs_digest and refined.glue.get_table(catalog, name) is not None
+    if not current:
+        failpoints.reached("dataset.before_view")
+        refined.athena.execute(f'CREATE OR REPLACE VIEW "{catalog}"."{name}" AS {refined.sql}')
+        failpoints.reached("dataset.after_view")
+    was_table = "build" in stored or "seen" in stored
+    seen = refined.delete_earlier("", stored.get("seen", {})) if was_table else {}
+    state = {"inputs_digest": inputs_digest, **({"seen": seen} if seen else {})}
+    if state != stored:
+        stage_state.write(refined.store, state_key, state)
+    return {"changes": standard_metadata.UNCHANGED if current else f"view {catalog}.{name} created"}
 
 
 def _refine(refined: RefinedTable, inputs_digest: str, owner: str) -> dict[str, str | int | float]:
@@ -156,13 +161,12 @@ def require_readable(pipeline: Pipeline, file: str, sql: str, profile: str) -> N
     table, also through `<table>_rt`. A view on `<table>_rt` would lack the changes in log files, without an error.
     """
     try:
-        tables = list(sqlglot.parse_one(sql, dialect="athena").find_all(exp.Table))
+        found = tables(lower_names(sqlglot.parse_one(sql, dialect="athena")))
     except SqlglotError:
         return  # Athena reports its errors when the view is created
-    named = {table.name.lower() for table in tables}
-    own = {table.name.lower() for table in tables if table.db.lower() in {"", pipeline.catalog}}
+    named = {table.name for table in found if table.db in {"", pipeline.catalog}}
     for table in pipeline.tables:
-        if not table.is_hudi and (wrong := own & {table.name, f"{table.name}_current"}):
+        if not table.is_hudi and (wrong := named & {table.name, f"{table.name}_current"}):
             raise ContractError(
                 f"{pipeline.folder / 'defs.yaml'} is not valid: datasets: {file}: target {table.target.name} has "
                 f"`format: parquet`, so the catalog has no table {min(wrong)}. Use {table.view}, which has the newest "

@@ -158,7 +158,7 @@ class RefinedTable:
 
     def _builds(self) -> set[str]:
         """Return the ids of all builds that have a table or objects; a killed statement leaves objects only."""
-        matches = (_BUILD.fullmatch(each.name) for each in self.glue.tables(self.pipeline.catalog))
+        matches = map(_BUILD.fullmatch, self.glue.table_names(self.pipeline.catalog))
         found = {match["build"] for match in matches if match is not None and match["name"] == self.dataset.name}
         prefix = object_names.refined_prefix(self.pipeline.name, self.dataset.name)
         folders = {item.key.removeprefix(prefix).partition("/")[0] for item in self.store.scan(prefix)}
@@ -178,7 +178,7 @@ class RefinedTable:
 def catalog_names(pipeline: Pipeline, glue: GlueCatalog) -> list[str]:
     """Return the names of a pipeline's datasets in the catalog: views, and the builds of refined tables."""
     names = [dataset.name for dataset in pipeline.spec.datasets]
-    refined = {dataset.name for dataset in pipeline.spec.datasets if dataset.table}
-    tables = [each.name for each in glue.tables(pipeline.catalog)] if refined else []
-    found = ((name, _BUILD.fullmatch(name)) for name in tables)
-    return [*names, *(name for name, match in found if match is not None and match["name"] in refined)]
+    # Also builds of a dataset that is a view by now.
+    tables = glue.table_names(pipeline.catalog) if names else []
+    builds = ((name, _BUILD.fullmatch(name)) for name in tables)
+    return [*names, *(name for name, match in builds if match is not None and match["name"] in names)]

@@ -27,6 +27,7 @@ from cdc_lake.pipeline.automation.run_requests import Tick, launch
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
 from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.short_digest import short_digest
 from resources.object_store import ObjectStore
 
 INGESTION_ALLOWED_AT = "due"
@@ -71,16 +72,17 @@ def build(
                 keys = [pipeline.key("dataset", name) for name in expired]
                 return launch(context, jobs.refresh.only(*keys), f"delete:{','.join(expired.values())}")
             return dg.SkipReason("datasets and dashboards are built over the newest commits")
-        part, position = jobs.refresh, f"refresh:{table_progress.commits_digest(commits)}"
+        # With the assets' names, so that one which is added to the YAML without a new commit gets another run key.
+        names = short_digest(repr(jobs.refresh.assets))
+        digest = f"{table_progress.commits_digest(commits)}:{names}"
+        part, position = jobs.refresh, f"refresh:{digest}"
         if not stale:
             part = jobs.refresh.only(*(pipeline.key("dashboard", name) for name in pending))
             position = "read:" + ",".join(f"{name}@{allowed_at:.0f}" for name, allowed_at in pending.items())
         faults = upstream_checks.failures(context.instance, dataset_checks, bucket, pipeline.name)
         blocked = [] if faults else upstream_checks.failures(context.instance, dashboard_checks, bucket, pipeline.name)
         if blocked and datasets.intersection(stale):
-            return launch(
-                context, jobs.refresh.only(*sorted(datasets)), f"datasets:{table_progress.commits_digest(commits)}"
-            )
+            return launch(context, jobs.refresh.only(*sorted(datasets)), f"datasets:{digest}")
         if faults or blocked:
             return dg.SkipReason(f"not built: {(faults or blocked)[0]}")
         return launch(context, part, position)

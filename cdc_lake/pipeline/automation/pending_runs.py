@@ -58,11 +58,13 @@ def _pending_apply(table: PipelineTable, store: ObjectStore, owner: str) -> Pend
     new = upsert.new_manifests(bucket, spec, commit)
     if new:
         return f"apply:{_subject(table)}:{new[-1].topic_id}:manifests-{new[0].number}-{new[-1].number}"
+    # With the topic's id, because the numbers begin again after a reset, and Dagster launches each run key once.
+    topic = f"{_subject(table)}:{commit.checkpoint.topic_id if commit and commit.checkpoint else ''}"
     version = upsert.new_version(bucket, spec, commit)
     if version is not None:
-        return f"apply:{_subject(table)}:schema-{version}"
+        return f"apply:{topic}:schema-{version}"
     if not table.is_hudi and (boundary := registering.pending_boundary(bucket, table)) is not None:
-        return f"apply:{_subject(table)}:snapshot-{boundary}"
+        return f"apply:{topic}:snapshot-{boundary}"
     return dg.SkipReason("everything that is landed is applied")
 
 

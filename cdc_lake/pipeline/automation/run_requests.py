@@ -25,7 +25,7 @@ _ACTIVE = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
-_FAILED = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+_OUTCOME = {dg.DagsterRunStatus.FAILURE: "failed", dg.DagsterRunStatus.CANCELED: "was cancelled"}
 _SENSOR, _POSITION, _SUBJECT = "cdc_lake/sensor", "cdc_lake_position", "cdc_lake_subject"
 
 
@@ -150,14 +150,20 @@ def _attempt(context: dg.SensorEvaluationContext, pipeline: str, subject: str, p
     """Return the number of failed runs for the position, or the reason why no run is launched now."""
     active = dg.RunsFilter(tags=_tags(pipeline, subject), statuses=_ACTIVE)
     if busy := context.instance.get_runs(active, limit=1):
-        launched_by = busy[0].tags[_SENSOR]
-        whose = "this sensor" if launched_by == context.sensor_name else launched_by
-        return dg.SkipReason(f"run {busy[0].run_id} of {whose} is active")
-    ended = dg.RunsFilter(tags=_tags(pipeline, subject, position), statuses=_FAILED)
+        return dg.SkipReason(f"run {busy[0].run_id} of {_whose(context, busy[0])} is active")
+    ended = dg.RunsFilter(tags=_tags(pipeline, subject, position), statuses=list(_OUTCOME))
     failed = context.instance.get_run_records(ended)  # newest first
     if failed and failed[0].end_time is not None:
         wait = failed[0].end_time + backoff(len(failed)) - time.time()
         if wait > 0:
-            run = failed[0].dagster_run.run_id
-            return dg.SkipReason(f"run {run} of this sensor failed; the next run is in {wait:.0f} s")
+            run = failed[0].dagster_run
+            return dg.SkipReason(
+                f"run {run.run_id} of {_whose(context, run)} {_OUTCOME[run.status]}; the next run is in {wait:.0f} s"
+            )
     return len(failed)
+
+
+def _whose(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> str:
+    """Return whose run it is: this sensor's, or another one's, by name."""
+    launched_by = run.tags[_SENSOR]
+    return "this sensor" if launched_by == context.sensor_name else launched_by

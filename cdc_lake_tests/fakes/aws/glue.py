@@ -23,9 +23,9 @@ class FakeGlue(Noting, GlueCatalog):
         """See GlueCatalog."""
         return self._tables.get(f"{database}.{name}")
 
-    def tables(self, database: str) -> tuple[TableDefinition, ...]:
+    def table_names(self, database: str) -> list[str]:
         """See GlueCatalog."""
-        return tuple(each for _, each in sorted(self._tables.items()) if each.database == database)
+        return sorted(each.name for each in self._tables.values() if each.database == database)
 
     def put_table(self, definition: TableDefinition) -> bool:
         """See GlueCatalog."""

@@ -324,7 +324,8 @@ def test_the_sensor_polls_changed_rows_and_advances_an_idle_source(
     due = tick(polled, instance)
     assert isinstance(due, dg.SensorResult)
     [request] = due.run_requests or ()
-    assert request.run_key == f"poll:shop.sales.orders:after-1-{polled.state().upper.at.isoformat()}:0"
+    topic_id = polled.state().topic_id
+    assert request.run_key == f"poll:shop.sales.orders:{topic_id}:after-1-{polled.state().upper.at.isoformat()}:0"
     assert request.job_name == "shop_poll"
     stages = [key.path[1] for key in request.asset_selection or ()]
     assert stages == ["topic"]  # the land sensor lands by the flush rule
@@ -333,7 +334,7 @@ def test_the_sensor_polls_changed_rows_and_advances_an_idle_source(
         polled.poll()
     begun = tick(polled, instance)
     assert isinstance(begun, dg.SensorResult)
-    assert [each.run_key for each in begun.run_requests or ()] == ["poll:shop.sales.orders:begun-2:0"]
+    assert [each.run_key for each in begun.run_requests or ()] == [f"poll:shop.sales.orders:{topic_id}:begun-2:0"]
 
 
 def test_the_sensor_polls_again_after_a_run_that_found_no_row(polled: Polled, instance: dg.DagsterInstance) -> None:

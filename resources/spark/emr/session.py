@@ -88,12 +88,13 @@ class EmrSession:
         with self._lock:
             while True:
                 session = self._session = self._session or self._started()
-                session.requests += 1
-                if self._jobs.files.put_new(f"{session.prefix}requests/{session.requests}.json", body):
-                    return session, session.requests
-                # An own put whose response was lost also finds the object.
-                if self._jobs.files.read(f"{session.prefix}requests/{session.requests}.json") == body:
-                    return session, session.requests
+                number = session.requests + 1
+                name = f"{session.prefix}requests/{number}.json"
+                # An own put whose response was lost also finds the object. A number counts once its object exists,
+                # because the session waits for each number.
+                if self._jobs.files.put_new(name, body) or self._jobs.files.read(name) == body:
+                    session.requests = number
+                    return session, number
                 _log.info("The session %s has closed itself.", session.run.id)
                 self._session = None
 

@@ -57,8 +57,7 @@ class ServedSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         request = pickle.dumps(Request(self.version(), job, spec))
         while True:
             with self._connection() as connection:
-                connection.sendall(request)
-                answer = _answer(connection)
+                answer = _answer(connection, request)
             match answer:
                 case Report(value):
                     return value  # type: ignore[no-any-return]
@@ -151,10 +150,11 @@ def _connected_to(server: subprocess.Popen[bytes], path: Path, log: str) -> sock
     return _connected(path)
 
 
-def _answer(connection: socket.socket) -> object:
-    """Return the server's answer. Raises JobFailed if the server closes the connection without one."""
+def _answer(connection: socket.socket, request: bytes) -> object:
+    """Return the server's answer to a request. Raises JobFailed if the server closes the connection without one."""
     with connection.makefile("rb") as stream:
         try:
+            connection.sendall(request)
             return pickle.load(stream)  # noqa: S301 - only the user's own server listens there
         except (EOFError, ConnectionError) as error:
             raise JobFailed(

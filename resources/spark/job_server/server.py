@@ -60,15 +60,21 @@ class _Handler(socketserver.StreamRequestHandler):
             request: Request = pickle.load(self.rfile)  # noqa: S301 - only the server's user can send
         except EOFError:  # a sender that only wanted the server to be started
             return
+        except (ImportError, AttributeError):  # the sender's code has a module or a class that this server's lacks
+            self._retire()
+            return
         if request.version != self.server.version:
-            _log.info("Settings or code have changed: the server ends after its running jobs.")
-            self.server.retire()
-            self.wfile.write(pickle.dumps(Retired()))
+            self._retire()
             return
         call = self.server.call(request, self.wfile.write)
         with suppress(ConnectionError):
             self.connection.recv(1)
         self.server.abandon(call)
+
+    def _retire(self) -> None:
+        _log.info("Settings or code have changed: the server ends after its running jobs.")
+        self.server.retire()
+        self.wfile.write(pickle.dumps(Retired()))
 
 
 class JobServer(socketserver.ThreadingUnixStreamServer):

@@ -60,10 +60,10 @@ def _position(table: PipelineTable, postgres: SourcePostgres, store: ObjectStore
     if last.poll.state == "begun":
         if owner := lease.holder(chain.store, object_names.poll_lease_key(table.pipeline.name, table.name)):
             return dg.SkipReason(f"{owner} polls or reconciles the table")
-        return f"poll:{table.topic}:begun-{last.poll.number}"
+        return f"poll:{table.topic}:{last.poll.topic_id}:begun-{last.poll.number}"
     bound = polled_source.bound(table, postgres, last.poll.upper)
     if polling.has_changes(table, postgres, last.poll.upper, bound):
         # A run that finds no row any more moves only the end of the last poll, and the next run needs another position.
-        return f"poll:{table.topic}:after-{last.poll.number}-{last.poll.upper.at.isoformat()}"
+        return f"poll:{table.topic}:{last.poll.topic_id}:after-{last.poll.number}-{last.poll.upper.at.isoformat()}"
     chain.advance(last, bound)
     return dg.SkipReason(f"no changed row up to {bound.at.isoformat(sep=' ', timespec='seconds')}")

@@ -2,8 +2,8 @@
 
 A message only shows which table may need a run: the sensor finds pending runs by listing, as the listing sensors do,
 with the same position, run key and tags. Lost, repeated and reordered messages therefore only change when a run starts.
-There is one sensor for all pipelines, because the bucket has one queue. It exists if the profile has a resource
-`queue`.
+There is one sensor for all triggered pipelines, because the bucket has one queue. It exists if the profile has a
+resource `queue`.
 
 A message is deleted in the tick after the one that requested its run (or found that no run is needed): by then Dagster
 has stored the request. A target whose run cannot be launched yet is kept in the cursor without its messages. The queue
@@ -40,7 +40,7 @@ _DEAD_LETTERS_EVERY_SECONDS = 300
 
 
 def build(pipelines: Sequence[tuple[Pipeline, Jobs]], definitions: Mapping[str, Any]) -> dg.SensorDefinition:
-    """Return the sensor of all pipelines; `definitions` are the definitions of their jobs, by name."""
+    """Return the sensor of all triggered pipelines; `definitions` are the definitions of their jobs, by name."""
     tables = {(pipeline.name, table.name): table for pipeline, _ in pipelines for table in pipeline.tables}
     jobs_by_pipeline = {pipeline.name: jobs for pipeline, jobs in pipelines}
 

@@ -32,22 +32,6 @@ def test_only_tables_with_log_files_need_spark(monkeypatch: pytest.MonkeyPatch, 
     assert spark_query.needs_spark(sql) is False
 
 
-@pytest.mark.parametrize(
-    ("sql", "tables"),
-    [
-        ("SELECT * FROM Orders", ["orders"]),
-        ("WITH Recent AS (SELECT * FROM orders) SELECT * FROM recent", ["orders"]),
-        ("WITH orders AS (SELECT * FROM orders) SELECT * FROM ORDERS", ["orders"]),
-        ("WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT * FROM t, k", ["k"]),
-        ("SELECT (SELECT max(x) FROM a.e) FROM f WHERE x IN (SELECT x FROM g) UNION ALL SELECT 1 FROM h", list("efgh")),
-        ("SELECT * FROM z CROSS JOIN UNNEST(ARRAY[1, 2]) AS u(n)", ["z"]),
-        ("DESCRIBE orders", ["orders"]),
-    ],
-)
-def test_names_of_with_clauses_are_no_tables(sql: str, tables: list[str]) -> None:
-    assert sorted(each.name for each in spark_query._tables(spark_query._parsed(sql))) == tables
-
-
 def test_a_syntax_error_has_its_place() -> None:
     with pytest.raises(ContractError, match=r"^Cannot parse the SQL at line 2, near '\('\. Correct the statement"):
         spark_query._parsed("SELECT *\nFROM (")

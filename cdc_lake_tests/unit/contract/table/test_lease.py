@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc_lake.contract.errors import LeaseHeldError, LeaseLostError
+from cdc_lake.contract.errors import LeaseHeldError, LeaseLostError, StoreUnreachableError
 from cdc_lake.contract.objects.store import PreconditionFailedError
 from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.lease import LeaseRecord
@@ -132,6 +132,25 @@ def test_renewing_extends_the_expiry(store: MemoryStore, clock: Clock, ours: lea
     assert record(store).expires_at == clock.time + LONG
     clock.time += LONG - 1
     ours.check()
+
+
+def test_a_renewal_whose_answer_was_lost_does_not_lose_the_lease(
+    store: MemoryStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = store.replace
+
+    def replace_without_answer(key: str, body: bytes, etag: str) -> str:
+        replace(key, body, etag)
+        raise StoreUnreachableError("no answer")
+
+    with lease.held(store, KEY, "a run", now=clock) as ours:
+        monkeypatch.setattr(store, "replace", replace_without_answer)
+        with pytest.raises(StoreUnreachableError):
+            ours.renew()
+        monkeypatch.setattr(store, "replace", replace)
+        clock.time += 10
+        ours.secure()
+    assert lease.holder(store, KEY, clock) is None
 
 
 def test_a_lease_taken_by_another_writer_is_not_renewed(store: MemoryStore, clock: Clock) -> None:

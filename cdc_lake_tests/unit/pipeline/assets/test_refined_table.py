@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -9,6 +10,8 @@ from typing import Any, cast
 import pytest
 
 from cdc_lake.contract.errors import ContractError, LeaseLostError
+from cdc_lake.contract.objects import object_names, stage_state
+from cdc_lake.pipeline.assets import dataset
 from cdc_lake.pipeline.assets.refined_table import RETENTION_SECONDS, RefinedTable, catalog_names
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.pipeline import Pipeline
@@ -131,6 +134,22 @@ def test_a_failed_build_leaves_the_view_and_is_deleted_an_hour_after_it_was_seen
     assert table.delete_earlier(second.id, seen) == {}
     assert list(store.objects) == [f"refined/shop/countries/{second.id}/file"]
     assert catalog_names(pipeline, table.glue) == ["totals", "countries", f"countries__{second.id}"]
+
+
+def test_builds_of_a_dataset_that_becomes_a_view_are_deleted(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, _, store = made(pipeline)
+    build = table.build(held)
+    key = object_names.stage_state_key("shop", "dataset", "countries")
+    stage_state.write(store, key, {"inputs_digest": "old", "build": build.id, "seen": {}})
+    assert dataset._create_view(table, "new") == {"changes": "view shop_lake.countries created"}
+    assert build.id in stage_state.read(store, key)["seen"]
+    late = time.time() + RETENTION_SECONDS
+    monkeypatch.setattr("cdc_lake.pipeline.assets.refined_table.time.time", lambda: late)
+    dataset._create_view(table, "new")
+    assert stage_state.read(store, key) == {"inputs_digest": "new"}
+    assert catalog_names(pipeline, table.glue) == ["totals", "countries"]
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,15 @@ def test_a_replaced_build_is_deleted_an_hour_later_without_a_new_commit(
     assert refresh.skip() == "datasets and dashboards are built over the newest commits"
 
 
+def test_a_dataset_that_is_added_without_a_new_commit_gets_another_run_key(
+    shop: Shop, refresh: Daemon, instance: dg.DagsterInstance, clock: Clock
+) -> None:
+    spec = shop.pipeline.spec.model_copy(update={"datasets": shop.pipeline.spec.datasets[:1]})
+    sensors = {sensor.name: sensor for sensor in component.build(replace(shop.pipeline, spec=spec)).sensors or ()}
+    of_one = Daemon(shop, sensors["shop_refresh"], instance, clock)
+    assert of_one.request().run_key != refresh.request().run_key
+
+
 def test_before_the_first_commit_nothing_is_built(shop: Shop, refresh: Daemon) -> None:
     shop.bucket.delete([item.key for item in shop.bucket.scan(shop.orders.lake_prefix)])
     assert refresh.skip() == "nothing is applied to a lake table yet"

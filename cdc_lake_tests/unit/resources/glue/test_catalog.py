@@ -69,8 +69,8 @@ def test_tables_are_listed_by_name(catalog: GlueCatalog, orders: TableDefinition
     catalog.put_table(orders)
     catalog.put_table(dataclasses.replace(orders, name="lines"))
 
-    assert [each.name for each in catalog.tables("lake")] == ["lines", "orders"]
-    assert catalog.tables("nowhere") == ()
+    assert catalog.table_names("lake") == ["lines", "orders"]
+    assert catalog.table_names("nowhere") == []
 
 
 def test_an_error_names_the_object(catalog: GlueCatalog, orders: TableDefinition) -> None:
@@ -86,7 +86,7 @@ def test_an_unreachable_server_is_reported_with_the_hint() -> None:
     )
 
     with pytest.raises(Unreachable) as unreachable:
-        glue.tables("lake")
+        glue.table_names("lake")
 
     assert "http://127.0.0.1:9 does not answer" in unreachable.value.user_message
     assert unreachable.value.user_message.endswith("Run `cdc-lake up`.")
@@ -106,9 +106,10 @@ def test_a_merge_on_read_table_has_a_compacted_and_a_merged_table(
     for each in merge_on_read(orders):
         assert catalog.put_table(each) is True
         assert catalog.put_table(each) is False
-    compacted, merged = catalog.tables("lake")
-
-    assert (compacted.name, merged.name) == ("orders_ro", "orders_rt")
+    assert catalog.table_names("lake") == ["orders_ro", "orders_rt"]
+    compacted, merged = catalog.get_table("lake", "orders_ro"), catalog.get_table("lake", "orders_rt")
+    assert compacted is not None
+    assert merged is not None
     assert compacted.location == merged.location == orders.location
     assert compacted.columns == merged.columns == orders.columns
     assert compacted.input_format == orders.input_format

@@ -117,7 +117,9 @@ def test_a_new_schema_version_launches_an_apply(shop: Shop, apply: Daemon) -> No
     columns = (*shop.postgres.columns("sales", "orders"), more)
     shop.postgres.change_catalog("sales", "orders", columns=columns, missing={"more": "5"})
     schema_capture.capture(shop.orders, shop.source, shop.bucket)
-    assert apply.request().run_key == "apply:shop.sales.orders:schema-2:0"
+    topic = shop.kafka.topic(shop.orders.topic)
+    assert topic is not None
+    assert apply.request().run_key == f"apply:shop.sales.orders:{topic.topic_id}:schema-2:0"
 
 
 def test_only_tables_with_landed_records_are_applied(shop: Shop, apply: Daemon) -> None:
