@@ -56,6 +56,11 @@ class Journal:
             self._save()
         return self._done[name]["result"]
 
+    def forget(self, name: str) -> None:
+        """Remove a step, so that it is done again by the next run that resumes."""
+        del self._done[name]
+        self._save()
+
     def seconds(self) -> dict[str, float]:
         """Return the seconds of each finished step, in the order of execution."""
         return {name: step["seconds"] for name, step in self._done.items()}

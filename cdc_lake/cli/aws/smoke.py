@@ -49,15 +49,17 @@ def smoke(
     settings, identity = _account()
     console = Console(stderr=as_json)
     console.print(f"account {identity.account}, {settings.region}, as {identity.arn}", highlight=False, soft_wrap=True)
-    if not yes:
-        typer.confirm(_confirmation(settings), abort=True, err=as_json)
-    started = time.monotonic()
     file = state_folder() / SMOKE_JOURNAL
+    if not yes:
+        typer.confirm(_confirmation(settings, continued=resume and file.exists()), abort=True, err=as_json)
+    started = time.monotonic()
     with exclusive(file):
         journal = Journal(file, resume)
         summary = run(console, PIPELINE, UserRows(), journal, _RESUME_COMMANDS)
         summary["verify"] = journal.step("verify", lambda: _verify(console))
         summary["seconds"] = {**journal.seconds(), "total": round(time.monotonic() - started, 1)}
+        if not all(table["clean"] for table in summary["verify"].values()):
+            journal.forget("verify")  # after the repair of a table, --resume compares again
     summary["account"] = identity.account
     if as_json:
         typer.echo(json.dumps(summary))
@@ -91,7 +93,12 @@ def _account() -> tuple[AwsSettings, Identity]:
     return settings, identity
 
 
-def _confirmation(settings: AwsSettings) -> str:
+def _confirmation(settings: AwsSettings, *, continued: bool) -> str:
+    if continued:
+        return (
+            f"This continues the interrupted run of pipeline {PIPELINE} in bucket {settings.bucket}; AWS bills the"
+            " resources used. Continue?"
+        )
     return (
         f"This deletes the data of pipeline {PIPELINE} in bucket {settings.bucket}, catalog {settings.catalog} and"
         f" cluster {settings.kafka_cluster}, and schema datalake of database {settings.source_database} at"

@@ -134,10 +134,14 @@ def replay(
     chosen = wanted if letter else list(dead_letters.letters(store, pipeline))
     topics = {table.topic for table in loaded.tables}
     if orphans := [each for each in chosen if each.topic not in topics]:
-        raise ContractError(
+        orphan = ContractError(
             f"Cannot replay {orphans[0].id}: pipeline {pipeline} has no table for topic {orphans[0].topic}. Add the "
             f"table to the YAML again, or drop the letter with `cdc-lake dlq drop {pipeline} {orphans[0].id}`."
         )
+        if letter:
+            raise orphan
+        typer.echo(orphan.user_message, err=True)  # the letters of the other tables are replayed
+        chosen = [each for each in chosen if each.topic in topics]
     for table in loaded.tables:
         letters = [each.id for each in chosen if each.topic == table.topic]
         if letters and not table.hudi_targets:
@@ -147,10 +151,10 @@ def replay(
                 f"`cdc-lake resnapshot {pipeline}`. Then drop the letter with "
                 f"`cdc-lake dlq drop {pipeline} {letters[0]}`."
             )
-    if not chosen:
+    failed = bool(orphans)
+    if not chosen and not orphans:
         typer.echo("{}" if as_json else f"pipeline {pipeline} has no open dead letters")
         return
-    failed = False
     for table in loaded.tables:
         ids = [each.id for each in chosen if each.topic == table.topic]
         if ids:

@@ -153,13 +153,15 @@ def _not_reading(sql: str) -> str | None:
     its errors.
     """
     import sqlglot
+    from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that it does not parse fully
     text = _COMMENTS.sub("", _CARRIAGE_RETURN.sub("\n", sql))
     word = _first_word(text).upper()
     try:
-        statements = [each for each in sqlglot.parse(text, dialect="athena") if each is not None]
+        parsed = sqlglot.parse(text, dialect="athena")
+        statements = [each for each in parsed if each is not None and not isinstance(each, exp.Semicolon)]
     except SqlglotError:
         return _changing_unparsed(text)
     if len(statements) > 1:
@@ -195,7 +197,7 @@ def _changing_explain(explained: str) -> str | None:
     if not re.match(r"ANALYZE\b", rest, re.IGNORECASE):
         return None
     rest = _COMMENTS.sub("", rest[len("ANALYZE") :])
-    if re.match(r"VERBOSE\b", rest, re.IGNORECASE):
-        rest = rest[len("VERBOSE") :]
+    rest = _COMMENTS.sub("", re.sub(r"\AVERBOSE\b", "", rest, flags=re.IGNORECASE))
+    rest = re.sub(r"\A\(\s*(FORMAT|TYPE)\s+\w+\s*(,\s*(FORMAT|TYPE)\s+\w+\s*)*\)", "", rest, flags=re.IGNORECASE)
     inner = _not_reading(rest)
     return f"EXPLAIN ANALYZE {inner}" if inner and inner != _SEVERAL else inner

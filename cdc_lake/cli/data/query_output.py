@@ -86,9 +86,9 @@ def as_text(value: object) -> str:
             return f"{value:f}"
         case date():
             return value.isoformat(sep=" ") if isinstance(value, datetime) else value.isoformat()
-        case bytes():
+        case bytes() | bytearray():
             return value.hex()
-        case list() | dict():
+        case list() | dict() | tuple():
             return _json(value)
     return str(value)
 
@@ -118,12 +118,14 @@ def _json(value: object) -> str:
             return f"{value:f}"
         case datetime():
             return json.dumps(value.isoformat())
-        case list() | dict():
+        case list() | dict() | tuple():
             return _json_nested(value)
     return json.dumps(as_text(value), ensure_ascii=False)
 
 
-def _json_nested(value: list[object] | dict[object, object]) -> str:
-    if isinstance(value, list):
+def _json_nested(value: list[object] | dict[object, object] | tuple[object, ...]) -> str:
+    if isinstance(value, tuple) and hasattr(value, "asDict"):  # a struct from Spark, as a Row
+        value = value.asDict()
+    if not isinstance(value, dict):
         return "[" + ", ".join(_json(each) for each in value) + "]"
     return "{" + ", ".join(f"{_json(str(key))}: {_json(each)}" for key, each in value.items()) + "}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
@@ -36,9 +37,8 @@ def ls(
         return
     # Users copy keys from this table: on a terminal a long key is folded, not cut, and in a pipe each row is one line.
     console = Console() if sys.stdout.isatty() else Console(width=100_000)
-    table = Table(
-        "manifest", "committed", "partition", "offsets", "records", "bytes", Column("object", overflow="fold")
-    )
+    headers = ("manifest", "committed", "partition", "offsets", "records", "bytes", "object")
+    table = Table(*(Column(header, overflow="fold") for header in headers))
     for row in rows:
         offsets = f"{row['first']} to {row['last']}"
         cells = (
@@ -107,16 +107,23 @@ def _matches(value: bytes, conditions: list[tuple[str, str]]) -> bool:
     if not conditions:
         return True
     try:
-        record = json.loads(value)
+        record = json.loads(value, parse_float=Decimal)
     except ValueError:
         return False
     if not isinstance(record, dict):
         return False
-    return all(column in record and _text(record[column]) == value for column, value in conditions)
+    return all(column in record and _equals(record[column], value) for column, value in conditions)
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+def _equals(found: object, text: str) -> bool:
+    """Return whether a value is the text, or equals the text as JSON."""
+    if isinstance(found, str):
+        return found == text
+    try:
+        wanted = json.loads(text, parse_float=Decimal)
+    except ValueError:
+        return False
+    return type(found) is type(wanted) and found == wanted
 
 
 def _objects(pipeline: str) -> Iterator[dict[str, Any]]:

@@ -74,7 +74,7 @@ def result(
 
     try:
         found = query()
-        rows = tuple(tuple(row) for row in found.collect())
+        rows = tuple(tuple(row) for row in _in_utc(found).collect())
     except (PySparkException, Py4JJavaError) as error:
         _require_kept(where, tables, as_of)
         raise ContractError(
@@ -83,6 +83,18 @@ def result(
         ) from error
     _require_kept(where, tables, as_of)
     return QueryResult(_columns(found), rows, "", 0, time.monotonic() - started)
+
+
+def _in_utc(found: DataFrame) -> DataFrame:
+    """Return the rows with times in UTC: PySpark converts a timestamp to the time zone of this process."""
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
+
+    positions = [f"c{number}" for number in range(len(found.columns))]  # names can be equal
+    numbered = found.toDF(*positions)
+    kinds = dict(numbered.dtypes)
+    return numbered.select(
+        *(F.col(name).cast("timestamp_ntz") if kinds[name] == "timestamp" else F.col(name) for name in positions)
+    )
 
 
 def _cause(error: PySparkException | Py4JJavaError) -> str:
@@ -112,9 +124,15 @@ def _register(
     from sqlglot import exp
 
     from cdc_lake import reading
+    from cdc_lake.profile import resolved
 
-    name = ".".join(part for part in (node.db or database or "", node.name) if part)
-    table = reading.table(name)
+    schema = node.db or database
+    try:
+        table = reading.table(f"{schema or resolved()['athena'].database}.{node.name}")
+    except ContractError:
+        if schema:
+            raise
+        table = reading.table(node.name)  # a name that only one pipeline has needs no database
     rows = reading.rows(spark, table, where, as_of)
     if node.name == table.view:
         rows = rows.where("NOT __deleted").drop("__deleted", reading.COMMIT_TIME, reading.FILE_NAME)

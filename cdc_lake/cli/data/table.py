@@ -63,12 +63,15 @@ def show(
             )
         )
         return
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from cdc_lake.cli.layout import console
 
     out = console()
-    listed = Table("instant (UTC)", "operation", "applied up to", "rows", "inserts", "updates", "files", "MB", "raw MB")
+    headers = ("operation", "applied up to", "rows", "inserts", "updates", "files", "MB", "raw MB")
+    # Users copy instants to --as-of.
+    instant = Column("instant (UTC)", no_wrap=True, min_width=17)
+    listed = Table(instant, *(Column(header, overflow="fold") for header in headers))
     for commit in commits:
         facts = _facts(commit)
         numbers = (f"{facts[name]:,}" for name in ("rows_written", "inserts", "updates", "files_written"))

@@ -134,5 +134,9 @@ def _time(message: Message) -> str | None:
     return datetime.fromtimestamp(message.timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
+_LONGEST_MS = timedelta.max // timedelta(milliseconds=1)
+
+
 def _duration(milliseconds: int) -> str:
-    return "forever" if milliseconds < 0 else str(timedelta(milliseconds=milliseconds))
+    # Kafka's largest value is a usual way to write "forever" too.
+    return "forever" if milliseconds < 0 or milliseconds > _LONGEST_MS else str(timedelta(milliseconds=milliseconds))

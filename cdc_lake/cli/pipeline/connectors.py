@@ -60,6 +60,8 @@ def lint(
     from resources.connect.connector_lint import Settings
     from resources.errors import ConnectorConfigInvalid
 
+    if connect_user and not connect_url:
+        raise typer.BadParameter("--connect-user belongs to --connect-url. Add --connect-url, or leave it out.")
     settings = Settings.read(CONNECTORS / "settings")
     worker = _worker_at(connect_url, connect_user) if connect_url else _local_worker()
     faulty_files = 0

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdc_lake.cli.printable import printable
+
 if TYPE_CHECKING:
     from cdc_lake.pipeline.assets.table_services import Service
 
@@ -86,10 +88,13 @@ def _run(pipeline: str, service: Service, nothing_to_do: str) -> None:
     for table in tables:
         try:
             report = service.run(table, systems)
-        except (ContractError, ResourceError) as error:
-            typer.echo(f"{table.lake_table}: {error.user_message}", err=True)
+        except Exception as error:  # noqa: BLE001 - Hudi raises any error for a damaged file; the other tables need theirs
+            what = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+            if isinstance(error, ContractError | ResourceError):
+                what = error.user_message
+            typer.echo(printable(f"{table.lake_table}: {what}"), err=True)
             failed += 1
         else:
-            typer.echo(f"{table.lake_table}: {service.result(report)[0]}")
+            typer.echo(printable(f"{table.lake_table}: {service.result(report)[0]}"))
     if failed:
         raise typer.Exit(1)

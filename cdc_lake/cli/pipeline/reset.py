@@ -22,7 +22,8 @@ def reset(
 
     Everything else in the source database is kept.
     """
-    from cdc_lake.cli.samples.run_demo import journals
+    from cdc_lake.cli.local_only import profile
+    from cdc_lake.cli.samples.run_demo import journal_in
     from cdc_lake.pipeline.bucket_location import location
     from cdc_lake.pipeline.loading import load
     from cdc_lake.pipeline.operations.reset import reset as start_over
@@ -52,7 +53,7 @@ def reset(
     for line in removed:
         typer.echo(f"removed {printable(line)}")
         count += 1
-    for journal in journals(pipeline):  # `demo --resume` must not continue a demo of the removed pipeline
-        state_folder().joinpath(journal).unlink(missing_ok=True)
+    if file := journal_in(profile(), pipeline):  # `demo --resume` must not continue a demo of the removed pipeline
+        state_folder().joinpath(file).unlink(missing_ok=True)
     if not count:
         typer.echo(f"pipeline {pipeline} has nothing to remove")

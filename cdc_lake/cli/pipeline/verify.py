@@ -71,7 +71,8 @@ def verify(
             console.print(_counts(found))
         for name, report in found.items():
             if report.omitted_columns:
-                console.print(f"{name}: columns that are not captured: {printable(', '.join(report.omitted_columns))}")
+                omitted = printable(", ".join(report.omitted_columns))
+                console.print(f"{name}: columns that are not captured: {omitted}", markup=False, highlight=False)
             if report.pending:
                 console.print(
                     f"{name}: not compared: {report.pending:,} of {report.pending + report.compared:,} keys, because "
@@ -151,7 +152,11 @@ def _counts(found: dict[str, VerifyReport]) -> Table:
         "doubled",
         "seconds",
     )
-    table = Table("table", *(Column(name, justify="right") for name in numbers), "verdict")
+    table = Table(
+        Column("table", overflow="fold"),
+        *(Column(name, justify="right", overflow="fold") for name in numbers),
+        "verdict",
+    )
     for name, report in found.items():
         values = (getattr(report, number.replace(" ", "_")) for number in numbers[:-1])
         table.add_row(

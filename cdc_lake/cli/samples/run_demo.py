@@ -27,22 +27,24 @@ class DemoPipeline(StrEnum):
 
 SMOKE_JOURNAL = "smoke.json"
 """The journal file of a run of Northwind in an AWS account, in the state folder."""
-_JOURNALS: Mapping[str, Sequence[str]] = {
-    DemoPipeline.NORTHWIND: ("demo.json", SMOKE_JOURNAL),
-    DemoPipeline.MOMA: ("demo-moma.json",),
-    DemoPipeline.PAGILA: ("demo-pagila.json",),
-    DemoPipeline.PAGILA_QUERY: ("demo-pagila_query.json",),
+_JOURNALS: Mapping[str, str] = {
+    DemoPipeline.NORTHWIND: "demo.json",
+    DemoPipeline.MOMA: "demo-moma.json",
+    DemoPipeline.PAGILA: "demo-pagila.json",
+    DemoPipeline.PAGILA_QUERY: "demo-pagila_query.json",
 }
 
 
 def journal(pipeline: str) -> str:
     """Return the journal file of a pipeline's demo on the local stack, in the state folder."""
-    return _JOURNALS[pipeline][0]
+    return _JOURNALS[pipeline]
 
 
-def journals(pipeline: str) -> Sequence[str]:
-    """Return the journal files of a pipeline's demos; empty for a pipeline without a demo."""
-    return _JOURNALS.get(pipeline, ())
+def journal_in(profile: str, pipeline: str) -> str | None:
+    """Return the journal file of a pipeline's demo in a profile; None if it has no demo there."""
+    if profile == "aws":
+        return SMOKE_JOURNAL if pipeline == DemoPipeline.NORTHWIND else None
+    return _JOURNALS.get(pipeline)
 
 
 def succeeded(summary: Mapping[str, Any]) -> bool:

@@ -85,8 +85,13 @@ def run(spark: SparkSession, spec: ReplaySpec) -> ReplayReport:
         failpoints.reached("replay.after_commit")
         # A writer that was paused here may have lost its lease: then the next writer closes the letters.
         held.secure()
+        failures = {**spec.failed, **failed}
+        for letter in letters:
+            if letter.id in failed and letter.id not in spec.failed:
+                held.check()
+                dead_letters.record_failed_replay(store, table.pipeline, letter, failed[letter.id])
         if spec.close:
-            _close(store, table.pipeline, held, old, letters, {**spec.failed, **failed}, instant)
+            _close(store, table.pipeline, held, old, [each for each in letters if each.id not in failures], instant)
     return ReplayReport(
         instant=instant,
         applied=[letter.id for letter in letters if letter.id not in failed],
@@ -101,19 +106,15 @@ def _close(
     pipeline: str,
     held: lease.Lease,
     old: Sequence[DeadLetter],
-    letters: Sequence[DeadLetter],
-    failed: Mapping[str, str],
+    applied: Sequence[DeadLetter],
     instant: str | None,
 ) -> None:
     for letter in old:
         held.check()
         dead_letters.close(store, pipeline, letter, "overtaken", None)
-    for letter in letters:
+    for letter in applied:
         held.check()
-        if letter.id in failed:
-            dead_letters.record_failed_replay(store, pipeline, letter, failed[letter.id])
-        else:
-            dead_letters.close(store, pipeline, letter, "replayed", instant)
+        dead_letters.close(store, pipeline, letter, "replayed", instant)
 
 
 def _chosen(store: ObjectStore, spec: ReplaySpec) -> list[DeadLetter]:

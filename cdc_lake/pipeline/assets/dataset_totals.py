@@ -1,15 +1,21 @@
-"""The totals of a dataset: its number of rows and the sum of each numeric column, queried through Athena."""
+"""The totals of a dataset, queried through Athena: its number of rows, and the sum of each decimal and float column.
 
+Integer columns are not summed: most are ids.
+"""
+
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 
 from resources.athena import Athena, QueryResult
 
 _NUMERIC = ("decimal", "double", "real", "float")
+_TOLERANCE = {"double": 1e-9, "real": 1e-4, "float": 1e-4}
+"""The relative difference of two totals that counts as equal: a double has 15 digits, a real 6."""
 
 
 def totals(athena: Athena, catalog: str, name: str, columns: Sequence[tuple[str, str]] | None = None) -> QueryResult:
-    """Query the number of rows of a dataset and the sum of each numeric column: one row (`rows`, then the columns).
+    """Query the number of rows of a dataset and the sums of its columns: one row (`rows`, then the columns).
 
     `columns` are the names and types of the dataset's columns; None queries them.
     """
@@ -21,6 +27,14 @@ def totals(athena: Athena, catalog: str, name: str, columns: Sequence[tuple[str,
 def as_decimal(value: object) -> Decimal:
     """Return a total as a decimal; NULL, the sum of no rows, becomes 0."""
     return Decimal(str(value or 0))
+
+
+def equal_totals(kind: str, one: Decimal, other: Decimal) -> bool:
+    """Return whether two totals of a column of this type are equal; those of floats depend on the order of addition."""
+    if one.is_nan() or other.is_nan():
+        return one.is_nan() and other.is_nan()
+    tolerance = next((value for name, value in _TOLERANCE.items() if kind.startswith(name)), None)
+    return one == other if tolerance is None else math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
 
 
 def column_types(athena: Athena, catalog: str, name: str) -> list[tuple[str, str]]:

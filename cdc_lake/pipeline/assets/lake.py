@@ -249,7 +249,6 @@ def _changes(batches: Sequence[LakeBatch]) -> dict[str, str | int | float]:
         }
     if swept := sum(batch.swept for batch in batches):
         changes["swept"] = swept
-        changes["changes"] = (
-            f"{changes['changes']}; deleted {counted(swept, 'row')} that only an interrupted snapshot had read"
-        )
+        deleted = f"deleted {counted(swept, 'row')} that only an interrupted snapshot had read"
+        changes["changes"] = f"{changes['changes']}; {deleted}" if committed else deleted
     return changes

@@ -8,6 +8,7 @@ materialisation. Labels are metadata of the check, so that the UI shows them:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import dagster as dg
 
@@ -43,6 +44,12 @@ def daily(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckKey]:
 def correctness(checks: Iterable[dg.AssetChecksDefinition]) -> list[dg.AssetCheckKey]:
     """Return the checks, of any tier, whose failure means that data are wrong."""
     return [spec.key for spec in _specs(checks) if spec.metadata.get(FAILURE_MEANS) != LATENESS[FAILURE_MEANS]]
+
+
+def is_lateness(metadata: Mapping[str, Any]) -> bool:
+    """Return whether a result with this metadata is marked LATENESS."""
+    mark = metadata.get(FAILURE_MEANS)
+    return getattr(mark, "value", mark) == LATENESS[FAILURE_MEANS]
 
 
 def _keys(checks: Iterable[dg.AssetChecksDefinition], tier: str) -> list[dg.AssetCheckKey]:

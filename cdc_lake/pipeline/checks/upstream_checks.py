@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -15,6 +16,9 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.pipeline.checks import tiers
+
+if TYPE_CHECKING:
+    from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 _PAGE_SIZE = 20
 
@@ -54,8 +58,7 @@ def _fault(instance: dg.DagsterInstance, key: dg.AssetCheckKey, since: float) ->
     if found is None or found[0].passed or found[0].severity != dg.AssetCheckSeverity.ERROR:
         return ""
     evaluation, at = found
-    mark = evaluation.metadata.get(tiers.FAILURE_MEANS)
-    if at < since or (mark is not None and mark.value == tiers.LATENESS[tiers.FAILURE_MEANS]):
+    if at < since or tiers.is_lateness(evaluation.metadata):
         return ""
     asset = "/".join(key.asset_key.path)
     description = f" ({evaluation.description})" if evaluation.description else ""
@@ -71,8 +74,16 @@ def _newest(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> tuple[dg.Ass
     cursor: int | None = None
     while records := instance.event_log_storage.get_asset_check_execution_history(key, limit=_PAGE_SIZE, cursor=cursor):
         for record in records:
-            event = record.event.dagster_event if record.event else None
-            if record.event and event and event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
-                return event.asset_check_evaluation_data, record.event.timestamp
+            found = evaluation(record)
+            if found is not None and record.event is not None:
+                return found, record.event.timestamp
         cursor = records[-1].id
     return None
+
+
+def evaluation(record: AssetCheckExecutionRecord) -> dg.AssetCheckEvaluation | None:
+    """Return the evaluation of a stored execution of a check; None if it has not ended, or its run failed before."""
+    event = record.event.dagster_event if record.event else None
+    if event is None or event.event_type != dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+        return None
+    return event.asset_check_evaluation_data

@@ -7,7 +7,9 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline.automation.run_requests import backoff
+from resources.errors import ResourceError
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -81,7 +83,10 @@ class StageLoop(Generic[T]):
             except Exception as error:  # noqa: BLE001 - it is logged, and reported as the asset's observation
                 failures += 1
                 wait = backoff(failures)
-                _log.exception("%s failed; next attempt in %s s", self.name, wait)
+                if isinstance(error, ContractError | ResourceError):
+                    _log.warning("%s failed: %s Next attempt in %s s.", self.name, error.user_message, wait)
+                else:
+                    _log.exception("%s failed; next attempt in %s s", self.name, wait)
                 self._store(None, error)
                 if last or self._stop.wait(wait):
                     return

@@ -18,6 +18,8 @@ from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
 
+_NUMBERS = count(1)  # not in the fixture, which pytest creates again when it returns to a type
+
 __all__ = ["job_engines", "job_stack", "new_table", "pause_writer"]
 
 
@@ -31,8 +33,7 @@ def table_type(request: pytest.FixtureRequest) -> TableType:
 @pytest.fixture(scope="package")
 def new_table(job_engines: Engines, table_type: TableType) -> NewTable:
     """Return a factory of tables (columns, key), each in its own pipeline."""
-    numbers = count(1)
-    return lambda columns, key: LakeTable(job_engines, f"{table_type}-table-{next(numbers)}", columns, key, table_type)
+    return lambda columns, key: LakeTable(job_engines, f"{table_type}-table-{next(_NUMBERS)}", columns, key, table_type)
 
 
 @pytest.fixture

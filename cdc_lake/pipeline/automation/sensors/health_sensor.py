@@ -9,7 +9,7 @@ checks without a run, and reports the results that changed.
 import inspect
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import dagster as dg
 
@@ -20,7 +20,7 @@ from cdc_lake.pipeline import checks as pipeline_checks
 from cdc_lake.pipeline.automation import pipeline_metrics
 from cdc_lake.pipeline.automation.sensors.parallel_map import NotInTime, map_parallel
 from cdc_lake.pipeline.bucket_location import location
-from cdc_lake.pipeline.checks import tiers
+from cdc_lake.pipeline.checks import tiers, upstream_checks
 from cdc_lake.pipeline.checks.light_check import LightCheck
 from cdc_lake.pipeline.pipeline import Pipeline
 from resources.aws.metrics import Metrics
@@ -31,6 +31,7 @@ from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 
 EVERY_SECONDS = 30
+_WRONG_DATA = (False, dg.AssetCheckSeverity.ERROR, False)
 INFREQUENT_EVERY_SECONDS = 300
 """The interval of checks whose result changes only in a run, or by a command of a person (DDL, `cdc-lake dlq`)."""
 REPEAT_SECONDS = 1800
@@ -79,7 +80,7 @@ def build(pipeline: Pipeline) -> dg.SensorDefinition:
         last = json.loads(context.cursor).get("infrequent_at", 0.0) if context.cursor else 0.0
         include_infrequent = now >= last + INFREQUENT_EVERY_SECONDS
         pending = [check for check in checks if include_infrequent or check.key.name in FREQUENT_CHECKS]
-        results = _evaluated(context, pending, resources)
+        results, unevaluated = _evaluated(context, pending, resources)
         if len(pending) == len(checks):
             context.update_cursor(json.dumps({"infrequent_at": now}))
         failed = [f"{'/'.join(key.asset_key.path)}:{key.name}" for key, result in results.items() if not result.passed]
@@ -89,7 +90,7 @@ def build(pipeline: Pipeline) -> dg.SensorDefinition:
         if failure := _send_metrics(pipeline, kafka, store, metrics):
             context.log.warning(failure)
             message = f"{message}; {failure}"
-        return dg.SensorResult(asset_events=_changed(context.instance, results, now), skip_reason=message)
+        return dg.SensorResult(asset_events=_changed(context.instance, results, unevaluated, now), skip_reason=message)
 
     return health_sensor
 
@@ -100,18 +101,26 @@ def _names(checks: Sequence[LightCheck], among: Sequence[str]) -> str:
 
 
 def _changed(
-    instance: dg.DagsterInstance, results: Mapping[dg.AssetCheckKey, dg.AssetCheckResult], now: float
+    instance: dg.DagsterInstance,
+    results: Mapping[dg.AssetCheckKey, dg.AssetCheckResult],
+    unevaluated: Container[dg.AssetCheckKey],
+    now: float,
 ) -> Sequence[dg.AssetCheckEvaluation]:
     """Return the results that differ from the stored ones, and those whose stored result is REPEAT_SECONDS old.
 
-    A check that a run is about to evaluate is skipped.
+    A check that a run is about to evaluate is skipped. A failure that is not about lateness stays until the check was
+    evaluated again: a result that only says that it could not be (in `unevaluated`) does not replace it.
     """
     stored = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(results))
     events = []
     for key, result in results.items():
         last = stored.get(key)
-        same = last is not None and last.status.value in ("PLANNED", "SUCCEEDED" if result.passed else "FAILED")
-        if last is not None and same and now < last.create_timestamp + REPEAT_SECONDS:
+        before = None if last is None else upstream_checks.evaluation(last)
+        meant = None if before is None else _meaning(before)
+        is_new = last is not None and now < last.create_timestamp + REPEAT_SECONDS
+        if last is not None and is_new and (last.status.value == "PLANNED" or meant == _meaning(result)):
+            continue
+        if key in unevaluated and meant == _WRONG_DATA:
             continue
         events.append(
             dg.AssetCheckEvaluation(
@@ -126,6 +135,13 @@ def _changed(
     return events
 
 
+def _meaning(found: dg.AssetCheckResult | dg.AssetCheckEvaluation) -> tuple[bool, dg.AssetCheckSeverity | None, bool]:
+    """Return what decides about later stages: whether it passed, its severity, and whether it is about lateness."""
+    if found.passed:
+        return True, None, False
+    return False, found.severity, tiers.is_lateness(found.metadata or {})
+
+
 def _send_metrics(pipeline: Pipeline, kafka: Kafka, store: ObjectStore, metrics: Metrics) -> str:
     """Send the pipeline's metrics. Return "" on success, else the error or the tables that are not measured."""
     try:
@@ -138,25 +154,27 @@ def _send_metrics(pipeline: Pipeline, kafka: Kafka, store: ObjectStore, metrics:
 
 def _evaluated(
     context: dg.SensorEvaluationContext, checks: Sequence[LightCheck], resources: Mapping[str, object]
-) -> dict[dg.AssetCheckKey, dg.AssetCheckResult]:
+) -> tuple[dict[dg.AssetCheckKey, dg.AssetCheckResult], set[dg.AssetCheckKey]]:
     """Return the checks' results: a failed one for a check that raises an error, and none for one that takes too long.
 
-    An error other than ContractError and ResourceError is logged with its traceback.
+    The second value contains the checks that raised an error; one other than ContractError and ResourceError is logged
+    with its traceback.
     """
 
     def find(check: LightCheck) -> dg.AssetCheckResult:
         return check.evaluate(**{name: resources[name] for name in inspect.signature(check.evaluate).parameters})
 
-    results = {}
+    results, unevaluated = {}, set()
     for check, found in zip(checks, map_parallel(checks, find), strict=True):
         if isinstance(found, NotInTime):
             continue
         if isinstance(found, dg.AssetCheckResult):
             results[check.key] = found
             continue
+        unevaluated.add(check.key)
         description = str(found)
         if not isinstance(found, ContractError | ResourceError):
             description = f"Cannot evaluate {check.key.to_user_string()}: {found!r}"
             context.log.error(description, exc_info=found)
         results[check.key] = dg.AssetCheckResult(passed=False, description=description, metadata=tiers.LATENESS)
-    return results
+    return results, unevaluated

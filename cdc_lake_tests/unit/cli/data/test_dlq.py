@@ -225,9 +225,12 @@ def test_a_letter_that_an_earlier_target_could_not_apply_is_not_closed(
     assert [(spec.close, spec.failed) for spec in spark.specs] == [(False, {}), (True, {SECOND: "too late"})]
 
 
-def test_replay_of_a_removed_table_is_rejected(letters: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_fake_spark(monkeypatch, ReplayReport())
+def test_a_letter_of_a_removed_table_does_not_stop_the_others(letters: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = use_fake_spark(monkeypatch, ReplayReport())
     dead_letters.put(letters.bucket, "shop", [DeadLetter.of("shop.sales.gone", 0, 1, "r", None)])
-    assert "Cannot replay shop.sales.gone+0+1: pipeline shop has no table for topic shop.sales.gone" in error_message(
-        run("replay", "shop")
-    )
+    message = "Cannot replay shop.sales.gone+0+1: pipeline shop has no table for topic shop.sales.gone"
+    assert message in error_message(run("replay", "shop", "shop.sales.gone+0+1"))
+    assert spark.specs == []
+    found = run("replay", "shop")
+    assert (found.exit_code, message in found.stderr) == (1, True)
+    assert len(spark.specs) == 2

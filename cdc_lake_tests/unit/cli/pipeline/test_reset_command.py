@@ -65,6 +65,6 @@ def test_a_second_reset_removes_nothing() -> None:
 def test_reset_deletes_the_journal_of_its_own_demo(
     demo_journal: Path, demo_pipeline: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cdc_lake.cli.samples.run_demo._JOURNALS", {demo_pipeline: ("demo.json", "smoke.json")})
+    monkeypatch.setattr("cdc_lake.cli.samples.run_demo._JOURNALS", {demo_pipeline: "demo.json"})
     run("shop", "--yes")
     assert demo_journal.exists() == (demo_pipeline != "shop")

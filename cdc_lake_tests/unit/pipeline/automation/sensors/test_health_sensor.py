@@ -135,6 +135,39 @@ def test_an_outdated_result_of_a_run_is_replaced(begun: Shop, health: Daemon) ->
     assert tick_results(health) == {"shop/topic/orders_topic:slot_healthy": True}
 
 
+def test_an_evaluation_error_does_not_replace_a_failure_about_wrong_data(
+    begun: Shop, health: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tick_results(health)
+    key = begun.orders.key("topic")
+    failed = dg.AssetCheckEvaluation(asset_key=key, check_name="connector_running", passed=False, metadata={})
+    health.instance.report_runless_asset_event(failed)
+
+    def refused(_self: object, _name: str) -> None:
+        raise Unreachable("Kafka Connect at nowhere does not answer.", "Run `cdc-lake up`.")
+
+    monkeypatch.setattr(type(begun.connect), "status", refused)
+    results = tick_results(health)
+    assert "shop/topic/orders_topic:connector_running" not in results
+    assert results["shop/topic/customers_topic:connector_running"] is False
+
+
+def test_a_failure_with_another_severity_is_reported(
+    begun: Shop, health: Daemon, instance: dg.DagsterInstance, clock: Clock
+) -> None:
+    tick_results(health)
+    reset_replica_identity(begun)
+    warned = dg.AssetCheckEvaluation(
+        asset_key=begun.orders.key("topic"),
+        check_name="replica_identity_full",
+        passed=False,
+        severity=dg.AssetCheckSeverity.WARN,
+    )
+    instance.report_runless_asset_event(warned)
+    clock.advance(INFREQUENT_EVERY_SECONDS)
+    assert tick_results(health)["shop/topic/orders_topic:replica_identity_full"] is False
+
+
 def test_checks_of_an_unreachable_system_fail_with_the_cause(
     begun: Shop, health: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
