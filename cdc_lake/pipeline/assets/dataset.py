@@ -178,7 +178,7 @@ def require_readable(pipeline: Pipeline, file: str, sql: str, profile: str) -> N
         problem = ""
         if table.name in named:
             problem = f"table {table.name} is merge-on-read, and the catalog has no table of that name"
-        elif merged in named and profile == "local":
+        elif merged in {each.name for each in found} and profile == "local":
             problem = f"the local engine reads {merged} without the changes in its log files"
         if problem:
             raise ContractError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import Any
 
 import dagster as dg
 
@@ -16,9 +16,6 @@ from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.pipeline.checks import tiers
-
-if TYPE_CHECKING:
-    from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 _PAGE_SIZE = 20
 
@@ -81,9 +78,10 @@ def _newest(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> tuple[dg.Ass
     return None
 
 
-def evaluation(record: AssetCheckExecutionRecord) -> dg.AssetCheckEvaluation | None:
+def evaluation(record: Any) -> dg.AssetCheckEvaluation | None:  # noqa: ANN401 - the class of Dagster's record is private
     """Return the evaluation of a stored execution of a check; None if it has not ended, or its run failed before."""
     event = record.event.dagster_event if record.event else None
     if event is None or event.event_type != dg.DagsterEventType.ASSET_CHECK_EVALUATION:
         return None
-    return event.asset_check_evaluation_data
+    found: dg.AssetCheckEvaluation = event.asset_check_evaluation_data
+    return found
