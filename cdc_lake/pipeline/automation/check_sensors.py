@@ -5,6 +5,7 @@ the start of the last successful run, so that a machine that was suspended catch
 """
 
 import time
+from dataclasses import replace
 
 import dagster as dg
 
@@ -38,16 +39,19 @@ def _sensor(pipeline: Pipeline, jobs: Jobs, job: Job, period: int) -> dg.SensorD
         description=f"Runs {names} every {period} s.",
     )
     def scheduled_checks(context: dg.SensorEvaluationContext) -> Tick:
-        if missing := [
-            table.lake_table
-            for table in pipeline.lake_tables
-            if not standard_metadata.latest(context.instance, table.key("lake"))
-        ]:
-            return dg.SkipReason(f"lake tables not materialised yet: {', '.join(missing)}")
+        tables = {table.key("lake"): table.lake_table for table in pipeline.lake_tables}
+        missing = {key: name for key, name in tables.items() if not standard_metadata.latest(context.instance, key)}
+        if len(missing) == len(tables):
+            return dg.SkipReason(f"lake tables not materialised yet: {', '.join(missing.values())}")
         last = newest_success(context)
         wait = 0.0 if last is None else last.create_timestamp.timestamp() + period - time.time()
         if wait > 0:
             return dg.SkipReason(f"the next run is in {wait:.0f} s")
-        return launch(context, job, f"{job.purpose}:after-{'none' if last is None else last.dagster_run.run_id}")
+        # A table whose first load takes long, or fails, does not stop the checks of the others.
+        part = replace(job, checks=tuple(key for key in job.checks if key.asset_key not in missing))
+        # A run fails if one check cannot be evaluated. It is repeated soon, but not all the time, because each run
+        # reads all tables.
+        position = f"{job.purpose}:after-{'none' if last is None else last.dagster_run.run_id}"
+        return launch(context, part, position, longest_pause=period)
 
     return scheduled_checks

@@ -73,18 +73,21 @@ def describe_skipped(skipped: Mapping[str, str]) -> str:
     return "; ".join(f"{', '.join(subjects)}: {reason}" for reason, subjects in by_reason.items())
 
 
-def backoff(attempts: int) -> int:
-    """Return the seconds to wait after this number of attempts, which is 1 or more."""
-    return BACKOFF_SECONDS[min(attempts, len(BACKOFF_SECONDS)) - 1]
+def backoff(attempts: int, longest: int = BACKOFF_SECONDS[-1]) -> int:
+    """Return the seconds to wait after this number of attempts, which is 1 or more; `longest` is the last pause."""
+    return (*BACKOFF_SECONDS[:-1], longest)[min(attempts, len(BACKOFF_SECONDS)) - 1]
 
 
-def launch(context: dg.SensorEvaluationContext, job: Job, position: str) -> Tick:
+def launch(
+    context: dg.SensorEvaluationContext, job: Job, position: str, longest_pause: int = BACKOFF_SECONDS[-1]
+) -> Tick:
     """Request a run of a job, or of a part of it, for a position in the data.
 
     Requests no run while another run of the sensor is active. A run whose process has ended counts as failed. A failed
-    run is requested again for the same position, after a growing pause.
+    run is requested again for the same position, after a growing pause of at most `longest_pause` seconds.
     """
-    return request(context, {context.sensor_name: position}, lambda _: job, context.sensor_name, job.pipeline).tick
+    name = context.sensor_name
+    return request(context, {name: position}, lambda _: job, name, job.pipeline, longest_pause=longest_pause).tick
 
 
 def request(
@@ -96,6 +99,7 @@ def request(
     *,
     can_wait: Mapping[str, str] | None = None,
     slow: Collection[str] = (),
+    longest_pause: int = BACKOFF_SECONDS[-1],
 ) -> RunRequests:
     """Request a run for all subjects of a pipeline that need one; `part` returns the job's part for subjects.
 
@@ -110,7 +114,11 @@ def request(
     runs: dict[str, dict[str, tuple[str, int]]] = {}
     skipped: dict[str, str] = {}
     for subject, position in [*pending.items(), *(can_wait or {}).items()]:
-        found = position if isinstance(position, dg.SkipReason) else _attempt(context, pipeline, subject, position)
+        found = (
+            position
+            if isinstance(position, dg.SkipReason)
+            else _attempt(context, pipeline, subject, position, longest_pause)
+        )
         if isinstance(found, dg.SkipReason):
             skipped.setdefault(subject, found.skip_message or "")
             continue
@@ -146,7 +154,9 @@ def _tags(pipeline: str, subject: str, position: str | None = None) -> dict[str,
     return found if position is None else {**found, f"{_POSITION}/{subject}": position}
 
 
-def _attempt(context: dg.SensorEvaluationContext, pipeline: str, subject: str, position: str) -> int | dg.SkipReason:
+def _attempt(
+    context: dg.SensorEvaluationContext, pipeline: str, subject: str, position: str, longest_pause: int
+) -> int | dg.SkipReason:
     """Return the number of failed runs for the position, or the reason why no run is launched now."""
     active = dg.RunsFilter(tags=_tags(pipeline, subject), statuses=_ACTIVE)
     if busy := context.instance.get_runs(active, limit=1):
@@ -154,7 +164,7 @@ def _attempt(context: dg.SensorEvaluationContext, pipeline: str, subject: str, p
     ended = dg.RunsFilter(tags=_tags(pipeline, subject, position), statuses=list(_OUTCOME))
     failed = context.instance.get_run_records(ended)  # newest first
     if failed and failed[0].end_time is not None:
-        wait = failed[0].end_time + backoff(len(failed)) - time.time()
+        wait = failed[0].end_time + backoff(len(failed), longest_pause) - time.time()
         if wait > 0:
             run = failed[0].dagster_run
             return dg.SkipReason(

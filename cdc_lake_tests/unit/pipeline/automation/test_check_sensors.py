@@ -70,6 +70,30 @@ def test_nothing_is_launched_before_lake_tables_are_materialised(
     assert found.skip() == "lake tables not materialised yet: orders, customers"
 
 
+def test_a_table_without_a_first_load_does_not_stop_the_checks_of_the_others(
+    shop: Shop, instance: dg.DagsterInstance, clock: Clock
+) -> None:
+    loaded, other = shop.orders.key("lake"), shop.customers.key("lake")
+    instance.report_runless_asset_event(dg.AssetMaterialization(loaded, metadata={"instant": "none"}))
+    request = Daemon.for_sensor("shop_checks", shop, instance, clock).request()
+    checked = {key.asset_key for key in request.asset_check_keys or ()}
+    assert loaded in checked
+    assert other not in checked
+
+
+def test_a_check_that_cannot_be_evaluated_does_not_read_all_tables_every_five_minutes(
+    schedule: Daemon, clock: Clock
+) -> None:
+    for pause in (5, 15, 60):
+        schedule.fail()
+        clock.advance(pause + 1)
+    schedule.fail()
+    clock.advance(SIX_HOURS - 60)
+    assert "the next run is in " in schedule.skip()
+    clock.advance(61)
+    schedule.request()
+
+
 A_DAY = "every 86400 s"
 
 
