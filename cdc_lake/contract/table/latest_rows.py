@@ -6,7 +6,7 @@ A Parquet target's view is this SELECT in Athena's SQL (pipeline/parquet_target)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import sqlglot
 from sqlglot import exp
@@ -19,6 +19,8 @@ from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position, order_sq
 
 _CAN_WIDEN = ("boolean", "int", "bigint", "decimal", "float", "double")
 """Types of columns that can get a wider type; decimal has arguments."""
+_MILLISECOND_DIGITS = 3
+"""Debezium sends a timestamp with up to this many digits in milliseconds, others in microseconds."""
 _ORDER = order_sql(f"cast(`{EPOCH}` AS STRING)", "`__snapshot`", "`__op`", "`__lsn`")
 
 
@@ -136,9 +138,22 @@ def _literal(column: Column, table: str) -> str:
             return f"'{date(1970, 1, 1) + timedelta(days=int(text))}'"
         case "string" if column.base != "bit":
             return quoted
+        case "timestamp" if (at := _time(column, text)) is not None:
+            return f"'{at:%Y-%m-%d %H:%M:%S.%f}'"
         case kind if kind.startswith("decimal"):
             return quoted
     raise ContractError(
         f"Cannot define the view of the latest rows of {table}: the default of the new column {column.name} "
-        f"{column.type} cannot be written in SQL. Run `cdc-lake resnapshot` for its pipeline: it reads every row again."
+        f"{column.type} cannot be written in SQL. Run `cdc-lake reset` for its pipeline, which reads every row again."
     )
+
+
+def _time(column: Column, text: str) -> datetime | None:
+    """Return a timestamp in Debezium's text form, in UTC without a zone; None if Python's years do not reach it."""
+    try:
+        if column.base == "timestamp with time zone":
+            return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
+        in_milliseconds = bool(column.arguments) and column.arguments[0] <= _MILLISECOND_DIGITS
+        return datetime(1970, 1, 1) + timedelta(microseconds=int(text) * (1000 if in_milliseconds else 1))
+    except (ValueError, OverflowError):
+        return None

@@ -32,6 +32,7 @@ NEW = OLD.model_copy(
             Column(name="qty", type="bigint", attnum=3),
             Column(name="size", type="numeric(6,2)", attnum=4, missing="1.50"),
             Column(name="colour", type="text", attnum=5, missing="it's"),
+            Column(name="at", type="timestamp with time zone", attnum=6, missing="2026-01-02T03:04:05.678900Z"),
         ),
         "dropped": (OLD.columns[1],),
     }
@@ -59,6 +60,7 @@ class Row(NamedTuple):
             "qty": self.offset,
             "size": None if old else "2.00",
             "colour": None if old else "red",
+            "at": None if old else "2026-11-27 01:02:03",
             "remark": self.note if old else None,
             **dict.fromkeys(name.lower() for name in EVENT_FIELDS),
             "__op": "d" if self.deleted else "u" if self.position.streamed else "r",
@@ -96,7 +98,9 @@ def newest(rows: list[Row]) -> tuple[Any, ...] | None:
     note = last.note
     if last.left_out:
         note = next((row.note for row in reversed(shown) if not row.left_out), None)
-    added = ("1.50", "it's") if last.version == 1 else ("2.00", "red")
+    added = (
+        ("1.50", "it's", "2026-01-02 03:04:05.6789") if last.version == 1 else ("2.00", "red", "2026-11-27 01:02:03")
+    )
     return (note, last.offset, *added, last.position.encode())
 
 
@@ -106,7 +110,7 @@ def test_the_newest_row_of_each_key(job_engines: Engines) -> None:
     stored = [row.stored(key) for key, rows in histories.items() for row in rows]
     stored += rng.sample(stored, 200)  # repeated rows
     rng.shuffle(stored)
-    kinds = dict(NEW.lake_columns()) | {"size": "string"}
+    kinds = dict(NEW.lake_columns()) | {"size": "string", "at": "string"}
     kinds |= {"__unchanged": "array<string>", "__schema_version": "int", "__epoch": "int", "__partition": "int"}
     kinds |= {"__offset": "bigint"}
     del kinds["__order"]
@@ -114,15 +118,18 @@ def test_the_newest_row_of_each_key(job_engines: Engines) -> None:
     rows = spark.createDataFrame(
         [tuple(row[name] for name in kinds) for row in stored],
         ", ".join(f"`{name}` {kind}" for name, kind in kinds.items()),
-    ).withColumn("size", F.col("size").cast("decimal(6,2)"))
+    ).withColumns({"size": F.col("size").cast("decimal(6,2)"), "at": F.col("at").cast("timestamp")})
     rows.createOrReplaceTempView("landed_orders")
     try:
         select = latest_rows.sql([OLD, NEW], "landed_orders", BOUNDARY.encode())
-        found = spark.sql(f"SELECT id, note, qty, size, colour, __order FROM ({select})").collect()
+        found = spark.sql(
+            f"SELECT id, note, qty, size, colour, CAST(at AS STRING) AS at, __order FROM ({select})"
+        ).collect()
     finally:
         spark.catalog.dropTempView("landed_orders")
     expected = {key: one for key, rows in histories.items() if (one := newest(rows)) is not None}
     with named_in_failures("the constant SEED", SEED):
         assert len(found) == len({row["id"] for row in found})
-        shown = {row["id"]: (row["note"], row["qty"], str(row["size"]), row["colour"], row["__order"]) for row in found}
+        values = ("colour", "at", "__order")
+        shown = {row["id"]: (row["note"], row["qty"], str(row["size"]), *map(row.__getitem__, values)) for row in found}
         assert shown == expected
