@@ -118,6 +118,16 @@ def test_doctor_in_a_pipe_prints_whole_lines() -> None:
     assert user.endswith(CHECKS[1].todo)
 
 
+def test_a_topic_that_keeps_its_records_for_ever_is_listed(commands: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cdc_lake.profile.resources", lambda: {"kafka": commands.kafka})
+    for name, retention in (("forever", "-1"), ("longest", "9223372036854775807"), ("short", "60000")):
+        commands.kafka.make(name)
+        commands.kafka._topics[name].config["retention.ms"] = retention
+    listed = CliRunner().invoke(app, ["topic", "ls"]).stdout.splitlines()
+    found = {line.split()[0]: "forever" in line.split()[1:] for line in listed if line.split()}
+    assert [found[name] for name in ("forever", "longest", "short")] == [True, True, False]
+
+
 def test_topic_commands_in_a_pipe_print_whole_lines(commands: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("cdc_lake.profile.resources", lambda: {"kafka": commands.kafka})

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.sql import Row
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -150,6 +151,13 @@ def test_logs_are_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_csv_cells_that_look_like_formulas_are_quoted(text: str) -> None:
     _, line = query_output.csv_lines(result(text))
     assert line.lstrip('"').startswith("'" + text)
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"), [(bytearray(b"\x00\xff"), "00ff"), (Row(a=1, b=None), '{"a": 1, "b": null}'), ([1], "[1]")]
+)
+def test_values_from_spark_are_printed_like_those_from_athena(value: object, cell: str) -> None:
+    assert query_output.as_text(value) == cell
 
 
 @pytest.mark.parametrize(

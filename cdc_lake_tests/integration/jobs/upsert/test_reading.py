@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cdc_lake import reading
+from cdc_lake.cli.data import spark_query
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.jobs.hudi import writer
 from cdc_lake.jobs.hudi.table_options import TableType
@@ -20,6 +22,7 @@ from cdc_lake.pipeline.spec.table import TableSpec
 from cdc_lake.pipeline.spec.target import TargetSpec
 from cdc_lake_tests.integration.jobs.change_records import COLUMNS, KEY, event
 from cdc_lake_tests.integration.jobs.conftest import NewTable
+from cdc_lake_tests.integration.jobs.engines import Engines
 from cdc_lake_tests.integration.jobs.hudi_table import LakeTable
 from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn
 
@@ -95,3 +98,18 @@ def test_each_state_of_an_artist_can_be_read(
         state(f"{datetime.now(UTC) - timedelta(minutes=90):%Y-%m-%dT%H:%M:%S}")
     assert state() == ("state 7", False)
     assert clean.run(spark, clean.CleanSpec(spec)).files_deleted == 0
+
+
+def test_times_are_shown_in_utc(job_engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark converts timestamps to the time zone of the process; two columns of a query can have one name."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        rows = job_engines.spark.sql(
+            "SELECT timestamp'2026-07-01 12:00:00Z' AS at, timestamp'9999-12-31 23:59:59Z' AS at, 1 AS n"
+        )
+        [row] = spark_query._in_utc(rows).collect()
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert tuple(row) == (datetime(2026, 7, 1, 12), datetime(9999, 12, 31, 23, 59, 59), 1)

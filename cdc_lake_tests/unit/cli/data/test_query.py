@@ -72,6 +72,10 @@ def athena(monkeypatch: pytest.MonkeyPatch) -> FakeAthena:
         "DESCRIBE orders",
         "EXPLAIN INSERT INTO t SELECT 1",
         "EXPLAIN ANALYZE SELECT 1",
+        "EXPLAIN ANALYZE (FORMAT JSON) SELECT 1",
+        "EXPLAIN ANALYZE VERBOSE (FORMAT JSON) SELECT 1",
+        "SELECT 1; -- done",
+        "SELECT 1 ; /* y */",
         "SELECT 'drop table x; insert'",
         "SELECT * FROM t MATCH_RECOGNIZE (PATTERN (a) DEFINE a AS true)",
     ],
@@ -95,6 +99,7 @@ def test_reading_statements_are_accepted(sql: str) -> None:
         ("CALL f()", "CALL"),
         ("EXECUTE prepared", "EXECUTE"),
         ("EXPLAIN ANALYZE INSERT INTO t SELECT 1", "EXPLAIN ANALYZE INSERT"),
+        ("EXPLAIN ANALYZE (FORMAT JSON) INSERT INTO t SELECT 1", "EXPLAIN ANALYZE INSERT"),
         ("EXPLAIN /* x */ ANALYZE -- y\nVERBOSE /* z */ DELETE FROM t", "EXPLAIN ANALYZE DELETE"),
     ],
 )

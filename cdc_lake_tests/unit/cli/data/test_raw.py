@@ -113,6 +113,23 @@ def test_cat_where_compares_json_values(commands: Shop) -> None:
     for text, expected in (("null", None), ("true", True), ("1.5", 1.5), ("x=y", "x=y")):
         assert lines("cat", "shop", "--where", f"a={text}") == [{"a": expected}]
     assert run("cat", "shop").stdout.splitlines()[-2:] == ["[1]", "not JSON"]
+    assert lines("cat", "shop", "--where", "a=1") == [], "true is not 1"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ('["é"]', '["\\u00e9"]'),
+        ('{"b":1}', '{ "b": 1 }'),
+        ("1.50", "1.5"),
+        ("12345678901234567.89", "12345678901234567.89"),
+    ],
+)
+def test_cat_where_compares_values_not_their_spelling(commands: Shop, value: str, text: str) -> None:
+    commands.kafka.send(commands.orders.topic, f'{{"a": {value}}}'.encode())
+    commands.kafka.send(commands.orders.topic, b'{"a": 12345678901234567.88}')
+    commands.land(commands.orders)
+    assert run("cat", "shop", "--where", f"a={text}").stdout == f'{{"a": {value}}}\n'
 
 
 @pytest.mark.usefixtures("landed")

@@ -49,6 +49,12 @@ def test_shipped_files_pass_without_a_worker() -> None:
     assert "no Kafka Connect worker is running. Start one with `cdc-lake up`, or name one with" in done.stderr
 
 
+def test_a_user_without_a_worker_is_refused() -> None:
+    found = CliRunner().invoke(app, ["connectors", "lint", "--connect-user", "me"])
+    assert found.exit_code == 2
+    assert "--connect-user belongs to --connect-url" in " ".join(found.output.replace("│", " ").split())
+
+
 def test_faults_are_listed(tmp_path: Path) -> None:
     sink = json.loads((CONNECTORS / "s3-sink-aiven.json").read_text())
     del sink["aws.s3.region"]
