@@ -26,7 +26,7 @@ def store() -> Iterator[S3Store]:
 def test_an_object_is_put_once_and_replaced_under_its_etag(store: S3Store) -> None:
     etag = store.put_new("put/a", b"1", {"attempt": "x"})
     assert store.get("put/a") == StoredObject("put/a", b"1", etag, {"attempt": "x"})
-    with pytest.raises(PreconditionFailedError, match=r"put/a was replaced, or exists already"):
+    with pytest.raises(PreconditionFailedError, match=r"put/a exists, was replaced or deleted"):
         store.put_new("put/a", b"2")
     changed = store.replace("put/a", b"3", etag)
     assert changed != etag
