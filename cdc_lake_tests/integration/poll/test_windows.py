@@ -16,6 +16,7 @@ from cdc_lake.pipeline.source_health import polled_source
 from cdc_lake_tests.integration.poll.conftest import NewPolled
 from cdc_lake_tests.integration.poll.polled_pipeline import PolledPipeline
 from resources.errors import AccessRefused
+from resources.postgres.exported_snapshot import consistent_point
 from resources.postgres.polling import MARGIN_SECONDS, sequence
 from resources.postgres.resource import Postgres
 from resources.waiting import until
@@ -277,6 +278,20 @@ def test_sessions_that_write_no_rows_do_not_hold_the_bound(new_polled: NewPolled
         assert (found.held_back_by is not None) is (application == "an application")
 
 
+def test_a_snapshot_of_a_verification_does_not_hold_the_bound(new_polled: NewPolled) -> None:
+    pipeline = new_polled("bound_of_a_snapshot", TABLES)
+    with consistent_point(pipeline.postgres, "no_slot") as point, point.connection.cursor() as cursor:
+        cursor.execute("select transaction_timestamp()")
+        [began] = cursor.fetchone() or (None,)
+        assert isinstance(began, datetime)
+        until(
+            pipeline.postgres.transactions_bound,
+            lambda bound: bound.at > began,
+            seconds=30,
+            what="the bound to pass the snapshot",
+        )
+
+
 def test_a_login_that_does_not_see_other_sessions_is_refused(new_polled: NewPolled) -> None:
     pipeline = new_polled("blind", TABLES)
     pipeline.execute("create role blind_login login password 'blind'")
@@ -286,3 +301,22 @@ def test_a_login_that_does_not_see_other_sessions_is_refused(new_polled: NewPoll
     assert 'GRANT pg_read_all_stats TO "blind_login"' in str(caught.value)
     pipeline.execute("grant pg_read_all_stats to blind_login")
     assert blind.transactions_bound().prepared is None
+
+
+def test_a_login_that_may_not_read_the_sequence_is_refused(new_polled: NewPolled) -> None:
+    """PostgreSQL shows it a sequence that was never used, so that no row would ever be polled."""
+    pipeline = new_polled("hidden_sequence", TABLES)
+    pipeline.execute("create table numbered (id bigserial primary key)")
+    pipeline.execute("create role numbers_login login password 'numbers'")
+    pipeline.execute("grant usage on schema hidden_sequence to numbers_login")
+    pipeline.execute("grant select on numbered to numbers_login")
+    login = Postgres(**{**pipeline.postgres.model_dump(), "user": "numbers_login", "password": "numbers"})
+    with pytest.raises(AccessRefused, match="user numbers_login may not read sequence") as caught:
+        login.sequence("hidden_sequence", "numbered", "id")
+    grant = str(caught.value)
+    assert 'GRANT SELECT ON SEQUENCE hidden_sequence.numbered_id_seq TO "numbers_login"' in grant
+    pipeline.execute("grant select on sequence numbered_id_seq to numbers_login")
+    pipeline.execute("insert into numbered default values")
+    found = login.sequence("hidden_sequence", "numbered", "id")
+    assert found is not None
+    assert found.last_value == 1

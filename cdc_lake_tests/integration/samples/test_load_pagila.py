@@ -243,5 +243,5 @@ def test_an_example_change_without_its_rows_is_an_error(copied: ConnectionParame
     with closing(copied.connect()) as conn:
         with conn, conn.cursor() as cur:
             cur.execute("DELETE FROM film_actor WHERE film_id IN (1, 5)")
-        with pytest.raises(LoadError, match="Load the Pagila sample first"):
+        with pytest.raises(LoadError, match="Load the Pagila sample again"):
             source_changes.change_film_actor_key(conn)
