@@ -26,10 +26,7 @@ def require_exclusive(pipelines: Iterable[Pipeline]) -> None:
 
 def _owned(pipeline: Pipeline) -> Iterator[tuple[str, str, str]]:
     """Yield kind, name and YAML field of each topic and catalog entry that a pipeline creates."""
-    for topic in (
-        *(table.topic for table in pipeline.tables),
-        *(() if pipeline.polled else (pipeline.heartbeat_topic,)),
-    ):
+    for topic in (*(table.topic for table in pipeline.tables), *pipeline.own_topics):
         yield "topic", topic, "stream.prefix"
     for table in pipeline.lake_tables:
         for name in table.catalog_entries:

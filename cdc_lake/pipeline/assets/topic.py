@@ -138,7 +138,8 @@ def _require_startable(
     """Return the current epoch. Raises SourceBrokenError or ContractError if the connector must not be started."""
     epochs = Epochs(store, pipeline.name)
     epoch = stream_continuity.begin(pipeline, postgres, connect, store, starts)
-    stream_continuity.require_no_resnapshot(pipeline, epochs, epoch)
+    # Only the resnapshot may start the connector.
+    stream_continuity.require_no_resnapshot(pipeline, epochs, epoch, f"start connector {pipeline.connector}")
     table_additions.require_captured(pipeline, kafka, connect.get(pipeline.connector), epoch)
     if epochs.completion(epoch.number) is None:
         # The snapshot's position is the LSN of the heartbeat that it reads.

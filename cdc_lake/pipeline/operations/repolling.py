@@ -26,7 +26,8 @@ from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation
 from cdc_lake.pipeline.operations.resnapshot_steps import ResnapshotSystems
 from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.pipeline_table import PipelineTable
-from cdc_lake.pipeline.source_health import stream_continuity
+from cdc_lake.pipeline.source_health import stream_continuity, stream_faults
+from resources.waiting import until
 
 
 def repoll(pipeline: Pipeline, systems: ResnapshotSystems, reason: str) -> Iterator[str]:
@@ -40,15 +41,24 @@ def repoll(pipeline: Pipeline, systems: ResnapshotSystems, reason: str) -> Itera
     with resnapshot_steps.resnapshot_lease(store, pipeline, systems.lease_wait_seconds):
         chain = chain_id.current(store, pipeline.name)
         current = resnapshot_steps.started_epoch(epochs)
+        lost = [
+            fault
+            for table in pipeline.tables
+            for fault in stream_faults.topic_faults(systems.kafka, table.topic, current)
+        ]
+        # Records that were polled are lost, so that it cannot be continued.
+        if lost and resnapshot_steps.is_unfinished(epochs, current):
+            epochs.mark_broken(current.number, stream_continuity.new_break(lost))
         if resnapshot_steps.is_unfinished(epochs, current):
             epoch = current
             yield f"continuing epoch {epoch.number} ({epoch.reason}): its rows are not in the lake yet"
         else:
             epoch = yield from _next_epoch(pipeline, systems, epochs, current, reason)
-        yield from resnapshot_steps.open_chains(pipeline, systems, epoch, chain)
         swept = {}
-        for table in pipeline.tables:
-            swept[table.lake_table] = yield from _repair(table, systems, epoch)
+        with resnapshot_steps.broken_if_lost(epochs, epoch):
+            yield from resnapshot_steps.open_chains(pipeline, systems, epoch, chain)
+            for table in pipeline.tables:
+                swept[table.lake_table] = yield from _repair(table, systems, epoch)
         epochs.complete(epoch.number, Completion(snapshot_lsn=None, swept=swept, completed_at=datetime.now(UTC)))
         yield f"epoch {epoch.number} is complete"
 
@@ -90,6 +100,8 @@ def _repair(table: PipelineTable, systems: ResnapshotSystems, epoch: Epoch) -> G
     )
     result = polling.poll(table, polled)
     yield f"{table.name}: poll {result.poll.number} sent {counted(result.records, 'record')}"
+    if result.poll.upper.next_id is not None:
+        yield from _poll_by_id(table, systems, polled, result.poll.upper.next_id)
     _apply(table, systems, epoch, owner)
     failpoints.reached("resnapshot.before_sweep")
     deletes = 0
@@ -103,11 +115,25 @@ def _repair(table: PipelineTable, systems: ResnapshotSystems, epoch: Epoch) -> G
     return deletes
 
 
+def _poll_by_id(
+    table: PipelineTable, systems: ResnapshotSystems, polled: polling.PollSystems, last_id: int
+) -> Iterator[str]:
+    """Poll until rows up to this id were sent: the first poll of an epoch only reads how far the next one may go."""
+    found = until(
+        lambda: polling.poll(table, polled),
+        lambda each: (each.poll.upper.last_id or 0) >= last_id,
+        seconds=systems.snapshot_seconds,
+        what=f"the polls of table {table.name} to reach id {last_id}",
+        hint=f"Run `cdc-lake resnapshot {table.pipeline.name}` again: it continues.",
+        pause_seconds=systems.poll_seconds,
+    )
+    yield f"{table.name}: poll {found.poll.number} reached id {last_id}"
+
+
 def _apply(table: PipelineTable, systems: ResnapshotSystems, epoch: Epoch, owner: str) -> None:
-    store = systems.location.store()
     land_and_apply.land(
         table, systems.postgres, systems.kafka, systems.location, systems.run, owner, systems.lease_wait_seconds
     )
     for each in table.hudi_targets:
         spec = each.upsert_spec(systems.location, owner=f"resnapshot of epoch {epoch.number}")
-        resnapshot_steps.upsert(systems, store, each, spec, epoch)
+        resnapshot_steps.upsert(systems, each, spec, epoch)

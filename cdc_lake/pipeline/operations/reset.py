@@ -21,7 +21,6 @@ from cdc_lake.contract import failpoints
 from cdc_lake.contract.objects import chain_id, object_names
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.plurals import counted
-from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table import lease
 from cdc_lake.pipeline.assets import refined_table
 from cdc_lake.pipeline.connector_config import base_config
@@ -47,16 +46,17 @@ def reset(
 ) -> Iterator[str]:
     """Delete what a pipeline created (see above); yield a line for each deleted item.
 
-    Holds the leases of resnapshots, polls, landings and lake tables, so that nothing restarts the connector and no
-    writer commits meanwhile. An interrupted reset can be run again. A landing that was paused and lost its lease cannot
-    append to the next manifest chain. Raises LeaseHeldError if a writer keeps its lease longer than
+    Holds the leases of resnapshots, polls, landings, lake tables and datasets, so that nothing restarts the connector
+    and no writer commits meanwhile. An interrupted reset can be run again. A landing that was paused and lost its lease
+    cannot append to the next manifest chain. Raises LeaseHeldError if a writer keeps its lease longer than
     `lease_wait_seconds`, and the resources' errors.
     """
     with ExitStack() as leases:
         landings = (object_names.landing_lease_key(pipeline.name, table.topic) for table in pipeline.tables)
         upserts = (table.lease_key for table in pipeline.lake_tables)
         polls = (object_names.poll_lease_key(pipeline.name, table.name) for table in pipeline.tables if pipeline.polled)
-        for key in (object_names.resnapshot_lease_key(pipeline.name), *polls, *landings, *upserts):
+        builds = (object_names.dataset_lease_key(pipeline.name, each.name) for each in pipeline.spec.datasets)
+        for key in (object_names.resnapshot_lease_key(pipeline.name), *polls, *landings, *upserts, *builds):
             leases.enter_context(lease.held(store, key, f"reset {uuid.uuid4()}", wait_seconds=lease_wait_seconds))
         if not pipeline.polled:
             yield from _delete_stream(pipeline, postgres, connect, store, deployment)
@@ -96,7 +96,9 @@ def _delete_stream(
     pipeline: Pipeline, postgres: SourcePostgres, connect: Connectors, store: ObjectStore, deployment: Deployment
 ) -> Iterator[str]:
     """Delete the connector with its offsets, and the slot."""
-    if connect.get(pipeline.connector) is None and Epochs(store, pipeline.name).current() is not None:
+    # Only whether there is an epoch: a reset must also work if the object of an epoch is damaged.
+    started = next(iter(store.scan(object_names.epoch_prefix(pipeline.name))), None) is not None
+    if connect.get(pipeline.connector) is None and started:
         # The connector was deleted, but Connect keeps its offsets, and deletes only offsets of existing connectors.
         connect.ensure_stopped(pipeline.connector, base_config(pipeline, postgres, deployment))
     if connect.delete(pipeline.connector, offsets=True):

@@ -65,18 +65,18 @@ def resnapshot(pipeline: Pipeline, systems: ResnapshotSystems, reason: str) -> I
             for table in pipeline.tables
             for fault in stream_faults.topic_faults(systems.kafka, table.topic, current)
         ]
-        if lost and resnapshot_steps.is_unfinished(
-            epochs, current
-        ):  # the records of its snapshot are lost, so it cannot be continued
+        # The records of its snapshot are lost, so that it cannot be continued.
+        if lost and resnapshot_steps.is_unfinished(epochs, current):
             epochs.mark_broken(current.number, stream_continuity.new_break(lost))
         if resnapshot_steps.is_unfinished(epochs, current):
             epoch = current
             yield f"continuing epoch {epoch.number} ({epoch.reason}): its snapshot is not in the lake yet"
         else:
             epoch = yield from _next_epoch(pipeline, systems, epochs, current, reason)
-        yield from resnapshot_steps.open_chains(pipeline, systems, epoch, chain)
-        yield from _snapshot(pipeline, systems, store, epoch)
-        swept = yield from _apply(pipeline, systems, store, epoch)
+        with resnapshot_steps.broken_if_lost(epochs, epoch):
+            yield from resnapshot_steps.open_chains(pipeline, systems, epoch, chain)
+            yield from _snapshot(pipeline, systems, store, epoch)
+            swept = yield from _apply(pipeline, systems, store, epoch)
         epochs.complete(epoch.number, swept)
         yield f"epoch {epoch.number} is complete"
 
@@ -186,7 +186,7 @@ def _apply(
         yield f"{table.name}: {counted(records, 'record')} landed"
         for each in table.hudi_targets:
             spec = each.upsert_spec(systems.location, owner=f"resnapshot of epoch {epoch.number}")
-            applied = resnapshot_steps.upsert(systems, store, each, spec, epoch)
+            applied = resnapshot_steps.upsert(systems, each, spec, epoch)
             failpoints.reached("resnapshot.before_sweep")
             done = systems.run(sweep.run, sweep.SweepSpec(spec, epoch.number, at_barrier, lsn, progress.snapshot_ts_ms))
             failpoints.reached("resnapshot.after_sweep")

@@ -101,6 +101,19 @@ def is_unfinished(epochs: Epochs, epoch: Epoch) -> bool:
 
 
 @contextmanager
+def broken_if_lost(epochs: Epochs, epoch: Epoch) -> Iterator[None]:
+    """Mark the epoch broken if the block shows that it cannot be completed, so that the next resnapshot begins another.
+
+    Its records are lost, or the schema has changed since they were sent. Raises the block's error.
+    """
+    try:
+        yield
+    except (OffsetsExpiredError, SchemaChangeError, TopicRecreatedError) as error:
+        epochs.mark_broken(epoch.number, stream_continuity.new_break([error.user_message]))
+        raise
+
+
+@contextmanager
 def resnapshot_lease(store: ObjectStore, pipeline: Pipeline, wait_seconds: float) -> Iterator[None]:
     """Hold the pipeline's resnapshot lease."""
     with lease.held(
@@ -155,16 +168,7 @@ def continued_at(systems: ResnapshotSystems, topic: str) -> Start:
     return Start(topic_id=found.topic_id, offsets=dict(ends))
 
 
-def upsert(systems: ResnapshotSystems, store: ObjectStore, table: PipelineTable, spec: UpsertSpec, epoch: Epoch) -> int:
-    """Apply landed records; return the number of keys.
-
-    If a schema change prevents this, marks the epoch broken, so that the next resnapshot begins another one, and
-    raises SchemaChangeError.
-    """
-    try:
-        report = land_and_apply.apply(table, systems.postgres, spec, systems.run, epoch.number).report
-        return 0 if report is None else report.keys
-    except SchemaChangeError as error:
-        broken = stream_continuity.new_break([error.user_message])
-        Epochs(store, table.pipeline.name).mark_broken(epoch.number, broken)
-        raise
+def upsert(systems: ResnapshotSystems, table: PipelineTable, spec: UpsertSpec, epoch: Epoch) -> int:
+    """Apply landed records; return the number of keys."""
+    report = land_and_apply.apply(table, systems.postgres, spec, systems.run, epoch.number).report
+    return 0 if report is None else report.keys

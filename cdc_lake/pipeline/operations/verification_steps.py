@@ -123,7 +123,8 @@ class Verification:
         epochs.require_whole()
         current = epochs.current()
         if current is not None:
-            stream_continuity.require_no_resnapshot(self.pipeline, epochs, current)
+            what = f"compare pipeline {self.pipeline.name} with its source"
+            stream_continuity.require_no_resnapshot(self.pipeline, epochs, current, what)
         with consistent_point(self.postgres, self.pipeline.slot) as found:
             self.show(f"comparing as of snapshot {found.snapshot_id}, LSN {to_text(found.lsn)}")
             yield found

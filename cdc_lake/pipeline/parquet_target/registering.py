@@ -62,13 +62,15 @@ def register(
     with lease.held(store, table.lease_key, owner) as held:
         before = registration.load(store, pipeline.name, table.lake_table)
         spec = table.upsert_spec(location, owner)
+        # Before the manifests are listed: otherwise a resnapshot that completes in between would move the boundary past
+        # all rows whose partitions are registered here.
+        landed = table_progress.raw_watermark(store, table, topic_state.current(kafka, table, store))
+        found = boundary(store, pipeline.name, landed)
         new = upsert.new_manifests(store, spec, None if before is None else before.commit)
         schema = schema_capture.capture(table, postgres, store)
         if before is None and not new:
             return RegisterResult(schema, None)
         versions = captured_schema.require_versions(store, pipeline.name, table.source_table)
-        landed = table_progress.raw_watermark(store, table, topic_state.current(kafka, table, store))
-        found = boundary(store, pipeline.name, landed)
         position = found if before is None else max(found, before.boundary)
         failpoints.reached("lake.before_catalog")
         changed = raw_table.register(

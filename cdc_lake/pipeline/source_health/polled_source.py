@@ -118,19 +118,20 @@ def bound(table: PipelineTable, postgres: SourcePostgres, last: Bound | None) ->
 
 
 def await_visible(table: PipelineTable, postgres: SourcePostgres, seconds: float) -> None:
-    """Wait until a poll sees everything that is committed now. Raises WaitTimedOut, and what bound() raises.
+    """Wait until a poll by time sees everything that is committed now; rows by id need one more poll.
 
-    A transaction that is open, and a prepared one, delay it.
+    A transaction that is open, and a prepared one, delay it. Raises WaitTimedOut, and what
+    Postgres.transactions_bound() raises.
     """
     with postgres.connect() as connection, connection.cursor() as cursor:
         cursor.execute("select clock_timestamp()")
         [committed] = cursor.fetchone() or (None,)
     until(
-        lambda: bound(table, postgres, None).at,
-        lambda at: committed is not None and at > committed,
+        postgres.transactions_bound,
+        lambda found: found.prepared is None and committed is not None and found.at > committed,
         seconds=seconds,
         what=f"polls of table {table.polled_table} to see changes that were committed at {committed}",
-        state=lambda at: f"{at}, held back by {postgres.transactions_bound().held_back_by or 'no session'}",
+        state=lambda found: f"{found.at}, held back by {found.prepared or found.held_back_by or 'no session'}",
         hint="End the session that holds it back, if it stays.",
     )
 

@@ -150,6 +150,12 @@ def require_topic(table: PipelineTable, kafka: Kafka, store: ObjectStore) -> Non
 def require_complete_topic(table: PipelineTable, epoch: Epoch | None) -> None:
     """Raise TableIncompleteError if the table is being added during the epoch, so that its topic lacks rows."""
     if epoch is not None and not epoch.contains(table.topic):
+        if table.pipeline.polled:
+            raise TableIncompleteError(
+                f"Cannot read topic {table.topic} as a whole: table {table.name} was added to pipeline "
+                f"{table.pipeline.name} after a resnapshot. Run `cdc-lake resnapshot {table.pipeline.name}`, which "
+                "polls all tables again."
+            )
         raise TableIncompleteError(
             f"Cannot read topic {table.topic} as a whole: table {table.name} is being added to pipeline "
             f"{table.pipeline.name}, and its snapshot is not complete. Materialise {table.asset('topic')}, which takes "
@@ -179,13 +185,13 @@ def require_no_gap(pipeline: Pipeline, kafka: Kafka, store: ObjectStore) -> None
     save(store, pipeline.name, after, seen)
 
 
-def require_no_resnapshot(pipeline: Pipeline, epochs: Epochs, epoch: Epoch) -> None:
-    """Raise ContractError if a resnapshot is running or was interrupted: only it may start the connector then."""
+def require_no_resnapshot(pipeline: Pipeline, epochs: Epochs, epoch: Epoch, what: str) -> None:
+    """Raise ContractError if a resnapshot is running or was interrupted; `what` is what must wait, as "start X"."""
     if epoch.number and epochs.completion(epoch.number) is None:
         raise ContractError(
-            f"Cannot start connector {pipeline.connector}: the snapshot of epoch {epoch.number} of pipeline "
-            f"{pipeline.name} is not in the lake yet: a resnapshot is running, or was interrupted. If no resnapshot is "
-            f"running, `cdc-lake resnapshot {pipeline.name}` continues it."
+            f"Cannot {what}: the snapshot of epoch {epoch.number} of pipeline {pipeline.name} is not in the lake yet: "
+            "a resnapshot is running, or was interrupted. If no resnapshot is running, `cdc-lake resnapshot "
+            f"{pipeline.name}` continues it."
         )
 
 

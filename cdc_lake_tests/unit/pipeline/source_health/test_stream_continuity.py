@@ -268,9 +268,9 @@ def test_a_new_epoch_clears_the_faults(begun: Shop) -> None:
     epochs.begin(Epoch.model_validate({**after.model_dump(), "starts": {HEARTBEATS: start}}))
     assert find_faults(begun) == ()
     with pytest.raises(ContractError, match="a resnapshot is running, or was interrupted"):
-        stream_continuity.require_no_resnapshot(begun.pipeline, epochs, after)
+        stream_continuity.require_no_resnapshot(begun.pipeline, epochs, after, "start connector x")
     epochs.complete(1, Completion(snapshot_lsn=1, completed_at=datetime.now(UTC)))
-    stream_continuity.require_no_resnapshot(begun.pipeline, epochs, after)
+    stream_continuity.require_no_resnapshot(begun.pipeline, epochs, after, "start connector x")
 
 
 def test_a_record_of_an_older_release_is_replaced(begun: Shop) -> None:
