@@ -320,3 +320,19 @@ def test_a_login_that_may_not_read_the_sequence_is_refused(new_polled: NewPolled
     found = login.sequence("hidden_sequence", "numbered", "id")
     assert found is not None
     assert found.last_value == 1
+
+
+def test_a_resnapshot_of_a_table_with_ids_polls_its_rows(new_polled: NewPolled) -> None:
+    """The first poll of an epoch reads no row by id: it only reads how far the next one may go."""
+    poll = "{ mode: incrementing, incrementing: id }"
+    pipeline = new_polled("ids_again", f"    - {{ name: goods, key: [id], poll: {poll} }}")
+    pipeline.execute("create table goods (id bigserial primary key, v text)")
+    pipeline.execute("insert into goods (v) values ('one'), ('two')")
+    for _ in range(3):
+        pipeline.poll("goods")
+        pipeline.land_and_apply("goods")
+    assert {row["id"] for row in pipeline.lake("goods").collect()} == {1, 2}
+    pipeline.execute("update goods set v = 'changed' where id = 1")  # not seen by polls
+    lines = pipeline.resnapshot()
+    assert [line for line in lines if line.endswith("reached id 2")], lines
+    assert {row["id"]: row["v"] for row in pipeline.lake("goods").collect()} == {1: "changed", 2: "two"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from cdc_lake.contract.errors import (
     EpochNotLandedError,
     LeaseHeldError,
     ManifestGapError,
+    SchemaChangeError,
     SnapshotNotAppliedError,
     SourceBrokenError,
     TooManyDeadLettersError,
@@ -183,6 +185,33 @@ def test_an_epoch_whose_topic_was_lost_is_not_continued(fake_engines: Engines, m
     broken = epochs.broken(1)
     assert broken is not None
     assert "topic shop.sales.orders was deleted and re-created" in broken.faults[0]
+    assert epochs.completion(2) is not None
+
+
+def test_an_epoch_whose_schema_has_changed_is_not_continued(
+    fake_engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = fake_engines.shop
+
+    def change_type(kind: str) -> None:
+        columns = [
+            replace(each, type_name=kind, resolved_type=kind) if each.name == "customer_id" else each
+            for each in shop.postgres.columns("sales", "orders")
+        ]
+        shop.postgres.change_catalog("sales", "orders", columns=columns)
+
+    change_type("character varying(5)")
+    failpoints._passes.clear()
+    monkeypatch.setenv(failpoints.VARIABLE, "resnapshot.after_opening=raise")
+    with pytest.raises(failpoints.FailpointReached):
+        run(fake_engines)
+    monkeypatch.delenv(failpoints.VARIABLE)
+    change_type("character varying(4)")
+    with pytest.raises(SchemaChangeError, match="changed from character varying"):
+        run(fake_engines)
+    run(fake_engines)
+    epochs = Epochs(shop.bucket, "shop")
+    assert epochs.broken(1) is not None
     assert epochs.completion(2) is not None
 
 
