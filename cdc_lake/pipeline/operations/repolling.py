@@ -26,7 +26,7 @@ from cdc_lake.pipeline.operations import land_and_apply, polling, reconciliation
 from cdc_lake.pipeline.operations.resnapshot_steps import ResnapshotSystems
 from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.pipeline_table import PipelineTable
-from cdc_lake.pipeline.source_health import stream_continuity, stream_faults
+from cdc_lake.pipeline.source_health import stream_continuity
 from resources.waiting import until
 
 
@@ -41,15 +41,7 @@ def repoll(pipeline: Pipeline, systems: ResnapshotSystems, reason: str) -> Itera
     with resnapshot_steps.resnapshot_lease(store, pipeline, systems.lease_wait_seconds):
         chain = chain_id.current(store, pipeline.name)
         current = resnapshot_steps.started_epoch(epochs)
-        lost = [
-            fault
-            for table in pipeline.tables
-            for fault in stream_faults.topic_faults(systems.kafka, table.topic, current)
-        ]
-        # Records that were polled are lost, so that it cannot be continued.
-        if lost and resnapshot_steps.is_unfinished(epochs, current):
-            epochs.mark_broken(current.number, stream_continuity.new_break(lost))
-        if resnapshot_steps.is_unfinished(epochs, current):
+        if resnapshot_steps.can_continue(pipeline, systems, epochs, current):
             epoch = current
             yield f"continuing epoch {epoch.number} ({epoch.reason}): its rows are not in the lake yet"
         else:

@@ -42,7 +42,6 @@ from cdc_lake.pipeline.source_health import (
     heartbeat_sequence,
     schema_capture,
     stream_continuity,
-    stream_faults,
 )
 from cdc_lake.pipeline.source_health.omitted_columns import replica_identity
 from cdc_lake.pipeline.spec.source import HEARTBEAT_TABLE
@@ -60,15 +59,7 @@ def resnapshot(pipeline: Pipeline, systems: ResnapshotSystems, reason: str) -> I
     with resnapshot_steps.resnapshot_lease(store, pipeline, systems.lease_wait_seconds):
         chain = chain_id.current(store, pipeline.name)
         current = resnapshot_steps.started_epoch(epochs)
-        lost = [
-            fault
-            for table in pipeline.tables
-            for fault in stream_faults.topic_faults(systems.kafka, table.topic, current)
-        ]
-        # The records of its snapshot are lost, so that it cannot be continued.
-        if lost and resnapshot_steps.is_unfinished(epochs, current):
-            epochs.mark_broken(current.number, stream_continuity.new_break(lost))
-        if resnapshot_steps.is_unfinished(epochs, current):
+        if resnapshot_steps.can_continue(pipeline, systems, epochs, current):
             epoch = current
             yield f"continuing epoch {epoch.number} ({epoch.reason}): its snapshot is not in the lake yet"
         else:

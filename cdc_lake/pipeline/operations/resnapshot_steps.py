@@ -34,6 +34,7 @@ from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import (
     schema_capture,
     stream_continuity,
+    stream_faults,
     topic_state,
 )
 from resources.connect.connector_interface import Connectors
@@ -95,9 +96,18 @@ def open_chains(pipeline: Pipeline, systems: ResnapshotSystems, epoch: Epoch, ch
     failpoints.reached("resnapshot.after_opening")
 
 
-def is_unfinished(epochs: Epochs, epoch: Epoch) -> bool:
-    """Return whether the epoch is neither complete nor broken, so that a resnapshot can continue it."""
-    return epochs.completion(epoch.number) is None and epochs.broken(epoch.number) is None
+def can_continue(pipeline: Pipeline, systems: ResnapshotSystems, epochs: Epochs, epoch: Epoch) -> bool:
+    """Return whether a resnapshot continues this epoch: it is neither complete nor broken.
+
+    Marks an incomplete epoch broken if one of its topics was deleted, because its records are lost.
+    """
+    if epochs.completion(epoch.number) is not None or epochs.broken(epoch.number) is not None:
+        return False
+    topics = (table.topic for table in pipeline.tables)
+    lost = [fault for topic in topics for fault in stream_faults.topic_faults(systems.kafka, topic, epoch)]
+    if lost:
+        epochs.mark_broken(epoch.number, stream_continuity.new_break(lost))
+    return not lost
 
 
 @contextmanager
