@@ -17,7 +17,6 @@ import pytest
 
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 from infra.folders import cache_folder
-from infra.local.stack.attach import load_endpoints
 
 NOBODY = 65534
 ROOT = Path(__file__).parents[2]
@@ -79,10 +78,8 @@ def test_a_run_passes_with_blanks_in_paths_another_zone_and_no_utf_8(folder: Pat
 
     try:
         run("cdc-lake", "up")
-        at = load_endpoints(folder / "state folder")
         environment["DAGSTER_HOME"] = str(folder / "state folder" / "dagster")
-        environment["PGPASSWORD"] = at.postgres_password.get_secret_value()
-        run("cdc-lake", "load", "--yes", "--port", str(at.postgres_port), "--user", at.postgres_user)
+        run("cdc-lake", "load", "--yes")
         run("dagster", "asset", "materialize", "--select", 'group:"northwind"', "-m", "cdc_lake.definitions")
         in_lake = run("cdc-lake", "query", "SELECT count(*) AS n FROM order_items", "--format", "json").stdout
         assert json.loads(in_lake) == [{"n": 2152}]
