@@ -14,6 +14,7 @@ from resources.glue.tables import (
     hudi_table,
     merge_on_read,
     partition_values,
+    view_sql,
 )
 
 __all__ = ["GlueCatalog", "GlueColumn", "TableDefinition", "external_table", "hudi_table", "merge_on_read"]
@@ -72,6 +73,17 @@ class GlueCatalog(AwsResource):
                 return None
             raise
 
+    def view_sql(self, database: str, name: str) -> str | None:
+        """Return the SELECT of a view that Athena or Trino created, None if there is no such table or view."""
+        try:
+            with self.translate_errors(f"read the Glue view {database}.{name}"):
+                table = self.client("glue").get_table(DatabaseName=database, Name=name)["Table"]
+        except AwsRequestFailed as error:
+            if error.code == _MISSING:
+                return None
+            raise
+        return view_sql(table)
+
     def put_table(self, definition: TableDefinition) -> bool:
         """Create the table, or update it if it differs.
 
@@ -126,6 +138,16 @@ class GlueCatalog(AwsResource):
                 _update(client, definition, [each for each in wanted_folders if each not in missing], locations)
         return len(missing)
 
+    def partitions(self, database: str, name: str) -> set[tuple[str, ...]]:
+        """Return the values of each partition of a table; empty if the table or its database does not exist."""
+        try:
+            with self.translate_errors(f"list the partitions of the Glue table {database}.{name}"):
+                return _all_partitions(self.client("glue"), {"DatabaseName": database, "TableName": name})
+        except AwsRequestFailed as error:
+            if error.code != _MISSING:
+                raise
+            return set()
+
     def delete_table(self, database: str, name: str) -> bool:
         """Remove the table or view from the catalog; its files stay.
 
@@ -149,7 +171,11 @@ def _present(client: Any, definition: TableDefinition, values: list[list[str]]) 
         found = client.batch_get_partition(**table, PartitionsToGet=[{"Values": each} for each in values])
         if not found.get("UnprocessedKeys"):
             return {tuple(each["Values"]) for each in found["Partitions"]}
-    pages = client.get_paginator("get_partitions").paginate(**table)
+    return _all_partitions(client, table)
+
+
+def _all_partitions(client: Any, table: Mapping[str, str]) -> set[tuple[str, ...]]:  # noqa: ANN401 - boto3's
+    pages = client.get_paginator("get_partitions").paginate(**table, ExcludeColumnSchema=True)
     return {tuple(each["Values"]) for page in pages for each in page["Partitions"]}
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -27,6 +30,7 @@ HUDI_META_COLUMNS = (
 _BASE_FILES_ONLY = "hoodie.query.as.ro.table"
 # Spark's limit for a table parameter's value: the default of spark.sql.sources.schemaStringLengthThreshold.
 _SCHEMA_PART = 4000
+_TRINO_VIEW = re.compile(r"/\* Presto View: (?P<view>[A-Za-z0-9+/=]+) \*/")
 # Parameters that engines set when they write; not part of a definition.
 _SET_BY_ENGINES = frozenset({"transient_lastDdlTime"})
 
@@ -129,6 +133,17 @@ class TableDefinition:
             parameters={key: value for key, value in parameters.items() if key not in _SET_BY_ENGINES},
             table_type=table.get("TableType") or "",
         )
+
+
+def view_sql(table: Mapping[str, Any]) -> str:
+    """Return the SELECT of a view, for a Table of Glue's API; empty for a table.
+
+    Athena and Trino store a view's definition as JSON in base64 (`ViewReaderUtil` in Trino's Hive connector). The text
+    of other engines' views is returned as it is.
+    """
+    text = str(table.get("ViewOriginalText") or "")
+    encoded = _TRINO_VIEW.fullmatch(text)
+    return str(json.loads(b64decode(encoded["view"]))["originalSql"]) if encoded else text
 
 
 def partition_values(folder: str) -> list[str]:

@@ -115,6 +115,8 @@ def _create_view(refined: RefinedTable, inputs_digest: str) -> dict[str, str | i
     stored = stage_state.read(refined.store, state_key)
     current = stored.get("inputs_digest") == inputs_digest and refined.glue.get_table(catalog, name) is not None
     if not current:
+        # If this run ends before the new state is stored, the view may be either; the next run creates it again.
+        stage_state.write(refined.store, state_key, {**stored, "inputs_digest": ""})
         failpoints.reached("dataset.before_view")
         refined.athena.execute(f'CREATE OR REPLACE VIEW "{catalog}"."{name}" AS {refined.sql}')
         failpoints.reached("dataset.after_view")
@@ -129,16 +131,17 @@ def _create_view(refined: RefinedTable, inputs_digest: str) -> dict[str, str | i
 def _refine(refined: RefinedTable, inputs_digest: str, owner: str) -> dict[str, str | int | float]:
     """Build the refined table unless it is current, and delete earlier builds; return what changed.
 
-    `inputs_digest` is that of its SQL, its tables and their commits.
+    `inputs_digest` is that of its SQL, its tables and their commits. The stored one belongs to the stored build. The
+    view may read another build: a run can end before it stores its own, and the view of a run that was paused can
+    replace a newer one.
     """
     pipeline, name = refined.pipeline.name, refined.dataset.name
     state_key = object_names.stage_state_key(pipeline, "dataset", name)
     with lease.held(refined.store, object_names.dataset_lease_key(pipeline, name), owner) as held:
         stored = stage_state.read(refined.store, state_key)
-        current = str(stored.get("build", ""))
-        view = refined.glue.get_table(refined.pipeline.catalog, name)
+        current = refined.shown()
         changes: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED}
-        if stored.get("inputs_digest") != inputs_digest or view is None or not refined.exists(current):
+        if not current or (stored.get("build"), stored.get("inputs_digest")) != (current, inputs_digest):
             done = refined.build(held.check)
             current = done.id
             changes = {

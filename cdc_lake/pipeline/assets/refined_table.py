@@ -30,7 +30,8 @@ RETENTION_SECONDS = 3600.0
 """The time after which a replaced build is deleted."""
 _STAGED = "staged"
 _GROUP = "__group"
-_BUILD = re.compile(rf"(?P<name>[a-z0-9_]+?)__(?P<build>\d{{14}}[0-9a-f]{{6}})(?:_{_STAGED})?")
+_BUILD_ID = r"\d{14}[0-9a-f]{6}"
+_BUILD = re.compile(rf"(?P<name>[a-z0-9_]+?)__(?P<build>{_BUILD_ID})(?:_{_STAGED})?")
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,13 @@ class RefinedTable:
         failpoints.reached("refined.after_view")
         return Build(build, count, statements)
 
-    def exists(self, build: str) -> bool:
-        """Return whether the catalog has the build's table."""
+    def shown(self) -> str:
+        """Return the id of the build that the view reads; empty if there is no view, or its build has no table."""
+        sql = self.glue.view_sql(self.pipeline.catalog, self.dataset.name) or ""
+        found = re.search(rf"\b{self.dataset.name}__({_BUILD_ID})\b", sql)
+        return found[1] if found and self._exists(found[1]) else ""
+
+    def _exists(self, build: str) -> bool:
         return self.glue.get_table(self.pipeline.catalog, f"{self.dataset.name}__{build}") is not None
 
     def delete_earlier(self, current: str, seen: dict[str, float]) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Checks of a Parquet target's table: its entries in the catalog, and its objects."""
 
 from collections.abc import Mapping
+from itertools import takewhile
 
 import dagster as dg
 
@@ -8,6 +9,7 @@ from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.object_names import ObjectName, topic_prefix
 from cdc_lake.contract.objects.store import ObjectStore as Bucket
 from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.table import registration
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
@@ -65,7 +67,34 @@ def build(table: PipelineTable) -> list[dg.AssetChecksDefinition]:
             },
         )
 
-    return [columns_registered, objects_listed]
+    @dg.asset_check(
+        asset=table.key("lake"),
+        description=f"{table.database}.{table.catalog_table} has the partitions of all registered objects. If one was "
+        f"deleted, queries lack its rows: delete the table from the catalog, and materialise {table.asset('lake')}, "
+        "which creates it with all partitions. The objects stay.",
+        metadata=tiers.DAILY,
+        op_tags=step_priority.LAKE,
+    )
+    def partitions_registered(store: ObjectStore, glue: GlueCatalog) -> dg.AssetCheckResult:
+        missing = missing_partitions(location(store).store(), table, glue)
+        return dg.AssetCheckResult(
+            passed=not missing,
+            metadata={
+                "missing_partitions": len(missing),
+                "first": dg.MetadataValue.json(missing[:_MAX_SHOWN]),
+            },
+        )
+
+    return [columns_registered, objects_listed, partitions_registered]
+
+
+def missing_partitions(bucket: Bucket, table: PipelineTable, glue: GlueCatalog) -> list[str]:
+    """Return the partitions of registered objects that the catalog's table lacks, sorted, as folders `a=1/b=2`."""
+    # Read the registration before the manifests, so that one that is landed in the meantime is not expected.
+    last = registration.load(bucket, table.pipeline.name, table.lake_table)
+    end = 0 if last is None else last.checkpoint.manifest
+    registered = takewhile(lambda manifest: manifest.number <= end, table_progress.manifests(bucket, table))
+    return raw_table.missing_partitions(table, registered, glue)
 
 
 def unlisted(bucket: Bucket, table: PipelineTable) -> Mapping[str, bool]:

@@ -25,6 +25,7 @@ from cdc_lake.jobs.landing.raw_formats import EXTENSIONS
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog, GlueColumn, external_table
+from resources.glue.tables import partition_values
 
 _FILE_FORMATS: Mapping[str, Literal["json", "parquet"]] = {"json": "json", "parquet": "parquet"}
 """The formats of landed objects that an external table can have."""
@@ -106,6 +107,16 @@ def register(
         athena.execute(view)
         glue.put_table(desired)
     return changed or created > 0
+
+
+def missing_partitions(table: PipelineTable, registered: Iterable[Manifest], glue: GlueCatalog) -> list[str]:
+    """Return the partitions of registered manifests that the catalog's table lacks, sorted, as folders `a=1/b=2`.
+
+    Raises what object_names_of() raises.
+    """
+    present = glue.partitions(table.database, table.catalog_table)
+    expected = {folder for folder, _ in _partitions(table, "", registered)}
+    return sorted(folder for folder in expected if tuple(partition_values(folder)) not in present)
 
 
 def _partitions(table: PipelineTable, bucket: str, manifests: Iterable[Manifest]) -> Iterable[tuple[str, str]]:

@@ -137,6 +137,18 @@ def test_a_parquet_target_equals_source_and_hudi(new_pipeline: NewPipeline, monk
     assert pipeline.by_athena("SELECT sort FROM goods_latest WHERE id IN (1, 3000) ORDER BY id") == [("k1",), ("new",)]
     assert verified(pipeline) == {"files.goods": (True, 151), "goods": (True, 151)}
 
+    # A partition that somebody deleted from the catalog.
+    goods, glue = pipeline.table("goods"), pipeline.resources["glue"]
+    named = {"DatabaseName": goods.database, "TableName": goods.catalog_table}
+    [partition] = glue.partitions(goods.database, goods.catalog_table)
+    glue.client("glue").delete_partition(**named, PartitionValues=list(partition))
+    assert pipeline.by_athena("SELECT count(*) FROM goods_latest") == [(0,)]
+    assert parquet_lake.missing_partitions(first, goods, glue) == ["__epoch=0/__partition=0"]
+    glue.delete_table(goods.database, goods.catalog_table)
+    pipeline.materialise("lake")
+    assert parquet_lake.missing_partitions(first, goods, glue) == []
+    assert pipeline.by_athena("SELECT count(*) FROM goods_latest") == [(151,)]
+
     # A row that was deleted while the stream was lost has no delete event.
     pipeline.resources["connect"].delete(pipeline.loaded.connector)
     pipeline.execute("delete from goods where id = 4")

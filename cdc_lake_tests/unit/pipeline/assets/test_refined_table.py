@@ -9,9 +9,10 @@ from typing import Any, cast
 
 import pytest
 
+from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError, LeaseLostError
 from cdc_lake.contract.objects import object_names, stage_state
-from cdc_lake.pipeline.assets import dataset
+from cdc_lake.pipeline.assets import dataset, standard_metadata
 from cdc_lake.pipeline.assets.refined_table import RETENTION_SECONDS, RefinedTable, catalog_names
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.pipeline import Pipeline
@@ -47,6 +48,9 @@ class RecordingAthena:
             name = sql.split('"')[3]
             self.glue.put_table(TableDefinition("shop_lake", name, "", ()))
             self.store.write(f"refined/shop/countries/{name.partition('__')[2]}/file", b"")
+        if sql.startswith("CREATE OR REPLACE VIEW"):
+            name, select = sql.split('"')[3], sql.partition(" AS ")[2]
+            self.glue.put_view(TableDefinition("shop_lake", name, "", ()), select)
 
 
 @pytest.fixture
@@ -88,7 +92,7 @@ def test_a_build_is_one_statement_and_then_the_view(pipeline: Pipeline) -> None:
         'CREATE OR REPLACE VIEW "shop_lake"."countries" AS '
         f'SELECT "country", "total" FROM "shop_lake"."countries__{build.id}"'
     )
-    assert table.exists(build.id)
+    assert table.shown() == build.id
 
 
 def test_a_build_whose_lease_was_lost_does_not_replace_the_view(pipeline: Pipeline) -> None:
@@ -134,6 +138,38 @@ def test_a_failed_build_leaves_the_view_and_is_deleted_an_hour_after_it_was_seen
     assert table.delete_earlier(second.id, seen) == {}
     assert list(store.objects) == [f"refined/shop/countries/{second.id}/file"]
     assert catalog_names(pipeline, table.glue) == ["totals", "countries", f"countries__{second.id}"]
+
+
+def test_a_run_that_ended_before_its_state_was_stored_is_repeated(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, _, store = made(pipeline)
+    dataset._refine(table, "first", "a")
+    monkeypatch.setenv(failpoints.VARIABLE, "refined.after_view=raise")
+    with pytest.raises(failpoints.FailpointReached):
+        dataset._refine(table, "second", "b")
+    monkeypatch.delenv(failpoints.VARIABLE)
+    of_second = table.shown()
+    dataset._refine(table, "first", "c")  # the SELECT was changed back
+    assert table.shown() != of_second
+    state = stage_state.read(store, object_names.stage_state_key("shop", "dataset", "countries"))
+    assert state["build"] == table.shown()
+    assert of_second in state["seen"]
+    assert dataset._refine(table, "first", "d") == {"changes": standard_metadata.UNCHANGED}
+
+
+def test_a_view_is_created_again_if_the_run_before_ended_before_its_state_was_stored(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, athena, _ = made(pipeline)
+    dataset._create_view(table, "first")
+    monkeypatch.setenv(failpoints.VARIABLE, "dataset.after_view=raise")
+    with pytest.raises(failpoints.FailpointReached):
+        dataset._create_view(table, "second")
+    monkeypatch.delenv(failpoints.VARIABLE)
+    dataset._create_view(table, "first")
+    assert heads(athena.statements) == ["CREATE OR"] * 3
+    assert dataset._create_view(table, "first") == {"changes": standard_metadata.UNCHANGED}
 
 
 def test_builds_of_a_dataset_that_becomes_a_view_are_deleted(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,6 +65,16 @@ def test_a_missing_table_is_none_and_deleting_it_returns_false(catalog: GlueCata
 
     assert catalog.delete_table("lake", "orders") is True
     assert catalog.get_table("lake", "orders") is None
+
+
+def test_the_select_of_a_view_is_decoded(catalog: GlueCatalog) -> None:
+    client = boto3.client("glue", "us-east-1")
+    definition = b64encode(json.dumps({"originalSql": "SELECT 1 AS n", "catalog": "awsdatacatalog"}).encode()).decode()
+    for name, text in (("trinos", f"/* Presto View: {definition} */"), ("sparks", "SELECT 2 AS n")):
+        client.create_table(DatabaseName="lake", TableInput={"Name": name, "ViewOriginalText": text})
+    assert catalog.view_sql("lake", "trinos") == "SELECT 1 AS n"
+    assert catalog.view_sql("lake", "sparks") == "SELECT 2 AS n"
+    assert catalog.view_sql("lake", "missing") is None
 
 
 def test_tables_are_listed_by_name(catalog: GlueCatalog, orders: TableDefinition) -> None:
