@@ -28,7 +28,9 @@ def run_demo(cli: CommandLine, pipeline: str) -> dict[str, Any]:
     summary: dict[str, Any] = json.loads(done.stdout)
     assert all(story["ok"] for story in summary["stories"].values()), summary["stories"]
     assert summary["checks"]["failed"] == 0, summary["checks"]["faults"]
-    assert [name for name, found in summary["verify"].items() if not found["clean"]] == []
+    for name, found in summary["verify"].items():
+        assert found["clean"], name
+        assert found["compared"] == found["source_rows"] > 0, (name, found)
     assert done.returncode == 0, done.stderr
     return summary
 

@@ -152,10 +152,11 @@ def sequence(connection: Connection, schema: str, table: str, column: str) -> Se
 
 
 def has_index(connection: Connection, schema: str, table: str, column: str) -> bool:
-    """Return whether a valid index that is not partial begins with the column."""
+    """Return whether an index finds ranges of the column: a valid B-tree or BRIN, not partial, that begins with it."""
     return _exists(
         connection,
         "select from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]"
+        " join pg_class c on c.oid = i.indexrelid join pg_am m on m.oid = c.relam and m.amname in ('btree', 'brin')"
         " where i.indrelid = %s and i.indisvalid and i.indpred is null and a.attname = %s",
         table_oid(connection, schema, table),
         column,

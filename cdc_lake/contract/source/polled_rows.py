@@ -58,10 +58,13 @@ class PolledRows:
         return lower is None or (not self.timestamp and lower.last_id is None)
 
     def settled(self, upper: Bound) -> str:
-        """Return the condition of the rows whose last change is before `upper`; the condition is never NULL."""
+        """Return the condition of the rows that no later window contains; the condition is never NULL.
+
+        Their last change is before `upper`, or their only polled column is a time and NULL: no window has such rows.
+        """
         by_time = [f"{self._time} < {self._moment(upper)}"] if self.timestamp else []
         by_id = [self._by_id(None, upper)] if self.incrementing else []
-        return f"coalesce({', '.join([*by_time, *by_id])}, false)"
+        return f"coalesce({', '.join([*by_time, *by_id, 'false' if by_id else 'true'])})"
 
     @property
     def _time(self) -> str:

@@ -9,6 +9,7 @@ from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.checks.light_check import LightCheck, light_check
 from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.pipeline_table import PipelineTable
+from cdc_lake.pipeline.source_health import polled_source
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
@@ -22,12 +23,12 @@ def build(table: PipelineTable) -> list[dg.AssetChecksDefinition]:
 def light(table: PipelineTable) -> list[LightCheck]:
     """Return the checks that the health sensor also evaluates."""
     pipeline, poll = table.pipeline, table.poll
-    columns = [name for name in (poll.timestamp, poll.incrementing) if name]
+    names = [name for name in (poll.timestamp, poll.incrementing) if name]
 
     @light_check(
         asset=table.key("source"),
         description=(
-            f"{table.polled_table} has an index on {' and on '.join(columns)}: without one, each poll reads the whole "
+            f"{table.polled_table} has an index on {' and on '.join(names)}: without one, each poll reads the whole "
             "table."
         ),
         metadata=tiers.LATENESS,
@@ -35,8 +36,15 @@ def light(table: PipelineTable) -> list[LightCheck]:
     )
     def polled_column_indexed(postgres: Postgres) -> dg.AssetCheckResult:
         schema, database = pipeline.spec.source.schema_, pipeline.source_postgres(postgres)
-        missing = [name for name in columns if not database.has_index(schema, table.polled_table, name)]
-        remedy = "; ".join(f'CREATE INDEX CONCURRENTLY ON "{schema}"."{table.polled_table}" ("{c}")' for c in missing)
+        of = (schema, table.polled_table)
+        columns = polled_source.table_columns(table)
+        missing = [name for name, column in columns.items() if not (column and database.has_index(*of, column))]
+        remedy = "; ".join(
+            f'CREATE INDEX CONCURRENTLY ON "{schema}"."{table.polled_table}" ("{column}")'
+            if (column := columns[name])
+            else f"{poll.sql} computes {name}: select a column of {table.polled_table} instead, if it shows each change"
+            for name in missing
+        )
         return dg.AssetCheckResult(
             passed=not missing,
             severity=dg.AssetCheckSeverity.WARN,  # without an index, polls are slow but correct

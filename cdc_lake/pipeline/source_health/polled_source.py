@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
+
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.source.poll_state import Bound
@@ -47,6 +52,25 @@ def delete_finder(table: PipelineTable) -> str:
 def query(table: PipelineTable) -> str:
     """Return the text of the table's SELECT. Raises ContractError if the file does not exist."""
     return table.pipeline.sql(table.poll.sql, "tables.poll.sql")
+
+
+def table_columns(table: PipelineTable) -> dict[str, str | None]:
+    """Return the column of the polled table for each polled column; None if the SELECT computes it.
+
+    A column that sqlglot does not find in the SELECT, for example because of `*`, counts as one of the same name.
+    Raises what query() raises.
+    """
+    columns: dict[str, str | None] = {name: name for name in (table.poll.timestamp, table.poll.incrementing) if name}
+    if not table.poll.sql:
+        return columns
+    try:
+        parsed = normalize_identifiers(sqlglot.parse_one(query(table), dialect="postgres"), dialect="postgres")
+    except SqlglotError:
+        return columns
+    selected = {each.alias_or_name: each.unalias() for each in parsed.selects} if isinstance(parsed, exp.Query) else {}
+    for name in columns.keys() & selected.keys():
+        columns[name] = selected[name].name if isinstance(selected[name], exp.Column) else None
+    return columns
 
 
 def query_columns(table: PipelineTable, postgres: SourcePostgres) -> tuple[QueryColumn, ...]:

@@ -1,6 +1,7 @@
 """The Pagila sample: the films, customers and addresses of a film rental, generated or from a dump of Pagila.
 
-The tables have the columns, types, keys and triggers of the published Pagila. The generated rows have its numbers of
+The tables have the columns, types, keys and triggers of the published Pagila, except that `film.rating` is NOT NULL
+(schema.sql has the reason). The generated rows have its numbers of
 rows; titles, persons and cities are invented.
 """
 

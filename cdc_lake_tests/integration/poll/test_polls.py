@@ -14,6 +14,7 @@ from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.failpoints import FailpointReached
 from cdc_lake.jobs.poll import jdbc_source
+from cdc_lake.jobs.poll.poll import PollReport
 from cdc_lake.pipeline.operations import polling, reconciliation
 from cdc_lake_tests.integration.chain.formats.type_values import CASES, LONG, TYPES_SQL, same
 from cdc_lake_tests.integration.poll.conftest import NewPolled
@@ -253,15 +254,27 @@ def test_a_large_table_is_read_in_ranges(new_polled: NewPolled, monkeypatch: pyt
     pipeline.execute(f"create table many (id int primary key, {columns})")
     pipeline.execute("insert into many (id) select generate_series(1, 3000)")
     wait_for_bound(pipeline, "many")
+    reports: list[PollReport] = []
+
+    def run(job: Callable[[Any, Any], PollReport], spec: object) -> PollReport:
+        reports.append(job(pipeline.engines.spark, spec))
+        return reports[-1]
+
+    pipeline.run_job = run
     assert pipeline.poll("many").records == 3000
+    ranges = jdbc_source.page_ranges(pipeline.postgres.files("large", "many").pages)
+    assert [report.ranges for report in reports] == [len(ranges)]
     records = [json.loads(each.value or b"") for each in pipeline.engines.kafka.peek("polled.large.many")]
     assert sorted(record["id"] for record in records) == list(range(1, 3001))
     assert all(record["twice"] == 2 * record["id"] and "secret" not in record for record in records)
-    first, *_, last = jdbc_source.page_ranges(pipeline.postgres.files("large", "many").pages)
+    first, *_, last = ranges
     relation = "(select q.id, q.ctid as record_ctid from large.many q where q.changed < now()) ranged"
     for condition in (first, last):
         plan = pipeline.execute(f"explain select id from {relation} where {condition}")
         assert any("Tid Range Scan" in line for (line,) in plan)
+    for method, found in (("hash", False), ("brin", True)):
+        pipeline.execute(f"create index on many using {method} (changed)")
+        assert pipeline.postgres.has_index("large", "many", "changed") is found
 
 
 def test_values_of_every_type(new_polled: NewPolled, count_trials: CountTrials) -> None:

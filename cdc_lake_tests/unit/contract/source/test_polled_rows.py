@@ -58,12 +58,12 @@ def test_no_id_is_settled_before_the_first_bound() -> None:
 @pytest.mark.parametrize(
     ("rows", "condition"),
     [
-        (TIME, f'coalesce(q."c" < {UNTIL}, false)'),
+        (TIME, f'coalesce(q."c" < {UNTIL}, true)'),
         (BY_ID, 'coalesce((q."i" <= 9), false)'),
         (BOTH, f'coalesce(q."c" < {UNTIL}, (q."i" <= 9), false)'),
     ],
 )
-def test_settled_rows_have_no_change_after_the_bound(rows: PolledRows, condition: str) -> None:
+def test_settled_rows_are_in_no_later_window(rows: PolledRows, condition: str) -> None:
     assert rows.settled(UPPER) == condition
 
 
