@@ -29,7 +29,6 @@ LONG_FILES: Mapping[str, float] = {
     "faults/writers/test_writers.py": 4,
     "integration/chain/formats/test_avro.py": 5,
     "integration/chain/formats/test_json_target.py": 4,
-    "integration/chain/formats/test_parquet_target.py": 3.5,
     "integration/chain/test_added_table.py": 5,
     "integration/chain/test_two_targets.py": 5,
     "integration/infra/test_security.py": 5,
