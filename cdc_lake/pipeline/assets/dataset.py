@@ -139,7 +139,7 @@ def _refine(refined: RefinedTable, inputs_digest: str, owner: str) -> dict[str, 
     state_key = object_names.stage_state_key(pipeline, "dataset", name)
     with lease.held(refined.store, object_names.dataset_lease_key(pipeline, name), owner) as held:
         stored = stage_state.read(refined.store, state_key)
-        current = refined.shown()
+        current = refined.build_of_view()
         changes: dict[str, str | int | float] = {"changes": standard_metadata.UNCHANGED}
         if not current or (stored.get("build"), stored.get("inputs_digest")) != (current, inputs_digest):
             done = refined.build(held.check)

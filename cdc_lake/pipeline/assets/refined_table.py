@@ -80,7 +80,7 @@ class RefinedTable:
         failpoints.reached("refined.after_view")
         return Build(build, count, statements)
 
-    def shown(self) -> str:
+    def build_of_view(self) -> str:
         """Return the id of the build that the view reads; empty if there is no view, or its build has no table."""
         sql = self.glue.view_sql(self.pipeline.catalog, self.dataset.name) or ""
         found = re.search(rf"\b{self.dataset.name}__({_BUILD_ID})\b", sql)

@@ -36,9 +36,9 @@ def light(table: PipelineTable) -> list[LightCheck]:
     )
     def polled_column_indexed(postgres: Postgres) -> dg.AssetCheckResult:
         schema, database = pipeline.spec.source.schema_, pipeline.source_postgres(postgres)
-        of = (schema, table.polled_table)
+        relation = (schema, table.polled_table)
         columns = polled_source.table_columns(table)
-        missing = [name for name, column in columns.items() if not (column and database.has_index(*of, column))]
+        missing = [name for name, column in columns.items() if not (column and database.has_index(*relation, column))]
         remedy = "; ".join(
             f'CREATE INDEX CONCURRENTLY ON "{schema}"."{table.polled_table}" ("{column}")'
             if (column := columns[name])

@@ -36,7 +36,7 @@ def refined(query_stack: QueryStack, tmp_path: Path) -> RefinedTable:
 def test_a_select_that_ends_in_a_comment_is_built(refined: RefinedTable) -> None:
     build = refined.build(lambda: None)
     assert build.partitions == 2
-    assert refined.shown() == build.id
+    assert refined.build_of_view() == build.id
     assert refined.athena.query("SELECT id, kind FROM countries ORDER BY id").rows == ((1, "k1"), (2, "k2"))
 
 

@@ -92,7 +92,7 @@ def test_a_build_is_one_statement_and_then_the_view(pipeline: Pipeline) -> None:
         'CREATE OR REPLACE VIEW "shop_lake"."countries" AS '
         f'SELECT "country", "total" FROM "shop_lake"."countries__{build.id}"'
     )
-    assert table.shown() == build.id
+    assert table.build_of_view() == build.id
 
 
 def test_a_build_whose_lease_was_lost_does_not_replace_the_view(pipeline: Pipeline) -> None:
@@ -149,11 +149,11 @@ def test_a_run_that_ended_before_its_state_was_stored_is_repeated(
     with pytest.raises(failpoints.FailpointReached):
         dataset._refine(table, "second", "b")
     monkeypatch.delenv(failpoints.VARIABLE)
-    of_second = table.shown()
+    of_second = table.build_of_view()
     dataset._refine(table, "first", "c")  # the SELECT was changed back
-    assert table.shown() != of_second
+    assert table.build_of_view() != of_second
     state = stage_state.read(store, object_names.stage_state_key("shop", "dataset", "countries"))
-    assert state["build"] == table.shown()
+    assert state["build"] == table.build_of_view()
     assert of_second in state["seen"]
     assert dataset._refine(table, "first", "d") == {"changes": standard_metadata.UNCHANGED}
 
