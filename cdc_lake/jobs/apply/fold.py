@@ -52,7 +52,7 @@ def fold(
         reason = F.coalesce(REASON, *_unpartitionable(partition_by, dict(read.dtypes)))
         unavailable, rejected, accepted, keys = _counts(read, reason, key)
         resolved = unavailable_values.resolve(read, stored, key) if unavailable else read.drop(UNAVAILABLE)
-        checked = resolved.withColumn(REASON, reason)
+        checked = resolved.withColumn(REASON, reason).withColumns(_of_deleted(partition_by, dict(read.dtypes)))
         bad = checked.where(F.col(REASON).isNotNull())
         readable = checked.where(F.col(REASON).isNull())
         # In a snapshot, and often in a small batch, each key has one record: then no row needs to be shuffled.
@@ -101,6 +101,18 @@ def _unpartitionable(partition_by: Sequence[str], kinds: Mapping[str, str]) -> I
         else:
             reason = F.lit(f"the partition column {name} is NULL, which partitions of type {kinds[name]} cannot have")
             yield F.when(value.isNull() & ~F.col("__deleted"), reason)
+
+
+def _of_deleted(partition_by: Sequence[str], kinds: Mapping[str, str]) -> dict[str, SparkColumn]:
+    """Return the partition columns that are not text, with the type's zero instead of NULL in deleted rows.
+
+    Trino cannot read a partition of NULL of such a type, not even for a query that leaves out deleted rows.
+    """
+    zeros = {name: "1970-01-01" if kinds[name] == "date" else "0" for name in partition_by if kinds[name] != "string"}
+    return {
+        name: F.when(F.col(name).isNull() & F.col("__deleted"), F.lit(zero).cast(kinds[name])).otherwise(F.col(name))
+        for name, zero in zeros.items()
+    }
 
 
 @contextmanager

@@ -32,13 +32,20 @@ COLUMNS = [
     Column(name="customer", type="text"),
     Column(name="total", type="numeric(6,2)"),
 ]
-TARGET = TargetSpec(name="lake", database="parted")
-PIPELINE = Pipeline(load("northwind").spec.model_copy(update={"name": "parted", "targets": [TARGET]}), Path("parted"))
-TABLE = PipelineTable(PIPELINE, TableSpec(name="orders", key=["id"], partition_by=["customer"]), TARGET)
 # Without quotes, which the emulated Glue cannot parse in a filter.
 HOSTILE = ("a/b", "../up", "k=v", "100 %", "%2F", "Ω: [it]", "null", " ")
 
 NULL_TEXTS = ("", "__HIVE_DEFAULT_PARTITION__", "\\N")
+
+
+def pipeline_table(name: str) -> PipelineTable:
+    """Return the table of orders, partitioned by customer, of a pipeline with this name."""
+    target = TargetSpec(name="lake", database=name)
+    pipeline = Pipeline(load("northwind").spec.model_copy(update={"name": name, "targets": [target]}), Path(name))
+    return PipelineTable(pipeline, TableSpec(name="orders", key=["id"], partition_by=["customer"]), target)
+
+
+TABLE = pipeline_table("parted")
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +63,7 @@ def spark_on_query_stack(query_stack: QueryStack, tmp_path_factory: pytest.TempP
         yield Engines(location(store), Kafka(bootstrap=at.kafka_bootstrap), session)
 
 
-def order(number: int, customer: str | None, total: str, lsn: int, op: str = "c") -> dict[str, Any]:
+def order(number: int, customer: object, total: str, lsn: int, op: str = "c") -> dict[str, Any]:
     """Return a streamed change of an order."""
     return {
         **{"id": number, "customer": customer, "total": total},
@@ -123,3 +130,29 @@ def test_keys_stay_unique_over_partitions(spark_on_query_stack: Engines, query_s
     assert land_and_read(order(50, "ANNE", "1.10", 100, "u"), order(1, None, "0.00", 5, "u")) == [
         *((1, "CARL", "1.50"), (2, None, "2.75"), (50, "ANNE", "1.10"))
     ]
+
+
+@pytest.mark.parametrize(("kind", "value"), [("smallint", 5), ("date", 19000), ("boolean", True)])
+def test_a_deleted_row_without_a_partition_value_leaves_the_table_readable(
+    spark_on_query_stack: Engines, query_stack: QueryStack, kind: str, value: object
+) -> None:
+    at, name = query_stack.at, f"parted_by_{kind}"
+    aws: dict[str, Any] = {
+        "endpoint_url": at.aws_endpoint,
+        "access_key": at.s3_access_key,
+        "secret_key": at.s3_secret_key.get_secret_value(),
+    }
+    glue, athena = GlueCatalog(**aws), Athena(**aws, database=name, output_location=f"s3://{at.bucket}/athena/")
+    registered = pipeline_table(name)
+    table = LakeTable(spark_on_query_stack, name, [COLUMNS[0], Column(name="customer", type=kind), COLUMNS[2]], ["id"])
+    spec = replace(table.spec, partition_by=("customer",))
+    # A row whose partition column became NULL is a dead letter, and its delete has that value.
+    table.deliver([order(1, value, "1.00", 10), order(2, value, "2.00", 11), order(3, None, "3.00", 12)])
+    table.upsert(spec)
+    table.deliver([order(2, None, "2.00", 20, "d"), order(3, None, "3.00", 21, "d")])
+    table.upsert(spec)
+    uri = f"s3://{at.bucket}/{spec.prefix.rstrip('/')}"
+    commit = timeline.last_commit(table.store, registered.lake_prefix)
+    register(registered, table.lake_columns(), glue, athena, table.store, uri, commit)
+    assert [row[0] for row in athena.query("SELECT id, customer FROM orders_current").rows] == [1]
+    assert athena.query("SELECT id FROM orders WHERE __deleted ORDER BY id").rows == ((2,), (3,))
