@@ -125,11 +125,16 @@ def put_value(store: ObjectStore, pipeline: str, letter: DeadLetter, value: byte
 def put(store: ObjectStore, pipeline: str, letters: Sequence[DeadLetter]) -> None:
     """Store letters, after put_value() has stored their values.
 
-    A letter that exists is not changed, so that a batch that is applied twice creates one letter. Raises
+    A letter that exists is not changed, so that a batch that is applied twice creates one letter. A letter that was
+    closed stays closed: the batch can be applied again after an interruption, or by a target that was behind. Raises
     ObjectConflictError if the existing letter describes another record.
     """
     for letter in letters:
         key = _key(pipeline, letter)
+        if _is_closed(store, pipeline, letter):
+            if store.get(key) is None:  # else close() was interrupted, and will be called again
+                store.delete([item.key for item in store.scan(f"{key.removesuffix(_LETTER)}.")])
+            continue
         found = DeadLetter.model_validate_json(put_or_get(store, key, _body(letter)).body)
         if found.sha256 != letter.sha256:
             raise _other_record(pipeline, letter, key)
@@ -224,6 +229,12 @@ def close(store: ObjectStore, pipeline: str, letter: DeadLetter, how: Outcome, i
     # again is deleted too.
     store.delete([f"{opened}{name}{_LETTER}"])
     store.delete([item.key for item in store.scan(f"{opened}{name}.")])
+
+
+def _is_closed(store: ObjectStore, pipeline: str, letter: DeadLetter) -> bool:
+    """Return whether a closed letter describes the same record."""
+    stored = store.get(f"{object_names.closed_letter_prefix(pipeline)}{letter.name()}{_LETTER}")
+    return stored is not None and DeadLetter.model_validate_json(stored.body).sha256 == letter.sha256
 
 
 def _replace(store: ObjectStore, pipeline: str, before: DeadLetter, after: DeadLetter) -> bool:

@@ -248,6 +248,18 @@ def test_a_closed_letter_keeps_its_history() -> None:
     assert dead_letters.value_of(store, PIPELINE, closed, original=True) == VALUE
 
 
+def test_a_closed_letter_is_not_opened_again_by_a_batch_that_is_applied_later() -> None:
+    store = with_letter(MemoryStore())
+    dead_letters.close(store, PIPELINE, LETTER, "replayed", "20260101")
+    closed = dict(store.objects)
+    with_letter(store)
+    assert store.objects == closed, "neither the letter nor its value"
+    # Another record at the same offset has a letter of its own.
+    other = DeadLetter.of(TOPIC, 2, 17, "another reason", b"another")
+    with_letter(store, other, b"another")
+    assert list(dead_letters.letters(store, PIPELINE)) == [other]
+
+
 def test_closing_interrupted_after_any_request_loses_nothing(count_trials: CountTrials) -> None:
     """After an interruption the letter is complete, open or closed; closing it again completes the close."""
 
