@@ -22,7 +22,7 @@ from cdc_lake.pipeline.source_health.transformed_columns import require_transfor
 from resources.postgres.table_columns import ColumnInfo, TableCatalog
 
 _PARTITION_TYPES = frozenset({"string", "date", "int", "bigint", "boolean"})
-"""The lake types of partition columns of raw objects: their values have one text each."""
+"""The lake types of partition columns: their values have one text each, which readers convert back."""
 
 
 @dataclass(frozen=True)
@@ -153,20 +153,28 @@ def _omitted_and_captured(
 
 
 def _require_partitionable(table: PipelineTable, seen: captured_schema.TableSchema) -> None:
-    """Raise ContractError if the table has a partition column of raw objects that readers cannot read from a key."""
+    """Raise ContractError if raw objects or lake table have a partition column that readers cannot read from a key.
+
+    Columns that the lake table's partition_by names and the source lacks are reported before.
+    """
     types = {column.name.lower(): column for column in seen.columns}
-    what = f"Cannot partition the raw objects of table {table.source_table}"
-    for name in table.landing.partition_by:
-        if name not in types:
-            raise ContractError(
-                f"{what}: it has no captured column {name}, which landing.partition_by in the YAML of "
-                f"{table.pipeline.name} names. Name other columns."
-            )
-        if types[name].lake_type not in _PARTITION_TYPES:
-            raise ContractError(
-                f"{what}: column {name} has type {types[name].type}, which a partition column cannot have. Name a "
-                f"text, date, integer or boolean column in landing.partition_by in the YAML of {table.pipeline.name}."
-            )
+    for option, names, what in (
+        ("landing.partition_by", table.landing.partition_by, f"the raw objects of table {table.source_table}"),
+        ("partition_by", table.spec.partition_by, f"the lake table {table.name}"),
+    ):
+        for name in names:
+            column = types.get(name.lower())
+            if column is None:
+                raise ContractError(
+                    f"Cannot partition {what}: table {table.source_table} has no captured column {name}, which "
+                    f"{option} in the YAML of {table.pipeline.name} names. Name other columns."
+                )
+            if column.lake_type not in _PARTITION_TYPES:
+                raise ContractError(
+                    f"Cannot partition {what}: column {name} has type {column.type}, which a partition column cannot "
+                    f"have. Name a text, date, integer or boolean column in {option} in the YAML of "
+                    f"{table.pipeline.name}."
+                )
 
 
 def _require_all_rows(table: PipelineTable, postgres: SourcePostgres, catalog: TableCatalog) -> None:

@@ -70,7 +70,7 @@ def test_an_unknown_partition_column_is_rejected(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("column", "reason"),
     [
-        ("region", r"it has no captured column region, which landing\.partition_by in the YAML of shop names"),
+        ("region", r"table sales\.orders has no captured column region, which landing\.partition_by in the YAML"),
         ("total", r"column total has type numeric\(6,2\), which a partition column cannot have\. Name a text, date"),
         ("customer_id", None),
     ],
@@ -84,6 +84,13 @@ def test_partition_columns_of_raw_objects_are_captured_columns_with_one_text(
         schema_capture.capture(table, shop.source, shop.bucket)
         return
     with pytest.raises(ContractError, match=rf"raw objects of table sales\.orders: {reason}"):
+        schema_capture.capture(table, shop.source, shop.bucket)
+
+
+def test_a_partition_column_of_the_lake_table_has_one_text(shop: Shop) -> None:
+    table = replace(shop.orders, spec=shop.orders.spec.model_copy(update={"partition_by": ["total"]}))
+    message = r"partition the lake table orders: column total has type numeric\(6,2\), which .* column in partition_by"
+    with pytest.raises(ContractError, match=message):
         schema_capture.capture(table, shop.source, shop.bucket)
 
 
