@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 from filelock import FileLock
@@ -99,11 +100,15 @@ class ConnectComponent:
         done = plugins.with_name(f"{plugins.name}.synced")
         with FileLock(plugins.with_name(f"{plugins.name}.lock")):
             if not done.exists():
-                arguments = ("sync-manifests", "--plugin-path", str(plugins))
                 main = "org.apache.kafka.tools.ConnectPluginPath"
-                options = (temporary_option(context.folder(self.name)),)
-                command = java_command(self.class_path(), main, arguments, HEAP, options, tool=True)
-                run_tool(Launch(command), self.name, context.home)
+                # Through a link, since Kafka 4.3's tool cannot write a jar whose path has a blank.
+                with tempfile.TemporaryDirectory(prefix="cdc-lake-connect-") as temporary:
+                    link = Path(temporary) / "plugins"
+                    link.symlink_to(plugins)
+                    arguments = ("sync-manifests", "--plugin-path", str(link))
+                    options = (f"-Djava.io.tmpdir={temporary}",)
+                    command = java_command(self.class_path(), main, arguments, HEAP, options, tool=True)
+                    run_tool(Launch(command), self.name, context.home)
                 done.touch()
 
     def launch(self, context: StackContext) -> Launch:
