@@ -36,9 +36,8 @@ def readable(store: ObjectStore, table_prefix: str) -> list[str]:
     # A clean that has begun, but not ended, may have deleted files already.
     running = {match["instant"] for match in cleans} - ended
     kept = [_kept_from(store, table_prefix, f"{instant}.clean.requested", 0) for instant in running]
-    if ended:
-        # The first text in the metadata is the clean's own instant.
-        kept.append(_kept_from(store, table_prefix, f"{max(ended)}.clean", 1))
+    # Not only the newest: if `history` was raised, an earlier clean kept less. The first instant is the clean's own.
+    kept.extend(_kept_from(store, table_prefix, f"{instant}.clean", 1) for instant in ended)
     return [each for each in found if each >= max(kept, default="")]
 
 

@@ -82,6 +82,12 @@ def test_states_that_a_clean_deletes_cannot_be_read(store: MemoryStore, ended: b
         history.resolve(store, TABLE, FIRST)
 
 
+def test_a_state_that_an_earlier_clean_deleted_cannot_be_read_after_history_was_raised(store: MemoryStore) -> None:
+    clean(store, "20261125113000000", SECOND, ended=True)
+    clean(store, "20261125123000000", FIRST, ended=True)
+    assert history.readable(store, TABLE)[0] == SECOND
+
+
 def test_a_clean_that_cannot_be_read_is_an_error(store: MemoryStore) -> None:
     store.write(f"{TABLE}.hoodie/20261125113000000.clean", b"Obj\x01")
     with pytest.raises(ObjectDamagedError, match="it does not name the oldest commit that the clean keeps"):
