@@ -39,6 +39,7 @@ PROGRAMS = (
     Program("upsert_cost", "write_path.upsert_cost", "--rows 1000000 --batches 2", "--rows 1000000 --batches 10"),
     Program("cold_start", "write_path.cold_start", "--rounds 2", "--rounds 5"),
     Program("small_batch", "write_path.small_batch", "--rounds 10", "--rounds 30"),
+    Program("profiles", "write_path.profiles", "--rounds 10", "--rounds 40"),
     Program("start_times", "whole_pipeline.start_times", "--rounds 5", "--rounds 9"),
     Program("nothing_new", "whole_pipeline.nothing_new", "--rounds 2", "--rounds 5"),
     Program("triggers", "source.triggers", "--rounds 40", "--rounds 200"),

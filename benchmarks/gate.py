@@ -38,13 +38,13 @@ COMPARED = {
     f"{RECENT}, merge-on-read, to {PLAIN_HUDI}": (f"{RECENT}, merge-on-read", PLAIN_HUDI),
     f"scan, copy-on-write, to {DELTA}": ("scan, copy-on-write", DELTA),
 }
-IMPORTS = "import of the definitions, to import dagster"
+LOADING = "loading the definitions, to import dagster"
 
 
 def ratios() -> dict[str, float]:
     """Measure, and return the ratios by name."""
     starts = [(timed(*DAGSTER), timed(*DEFINITIONS)) for _ in range(STARTS + 1)][1:]
-    found = {IMPORTS: statistics.median(ours.cpu_seconds / theirs.cpu_seconds for theirs, ours in starts)}
+    found = {LOADING: statistics.median(ours.cpu_seconds / theirs.cpu_seconds for theirs, ours in starts)}
     with running_engines_with_peers() as engines:
         known = list(figures(measure(engines, SYSTEMS, ROWS, PAIRS)))
     return found | {name: _ratio(known, what, peer) for name, (what, peer) in COMPARED.items()}

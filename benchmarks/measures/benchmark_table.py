@@ -40,7 +40,7 @@ from cdc_lake.pipeline.spark_jobs.small_landings import SmallLandings
 from cdc_lake.pipeline.spec.pipeline import PipelineSpec
 from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
 from cdc_lake_tests.helpers.s3_fault_proxy import FaultProxy, fault_proxy
-from cdc_lake_tests.integration.jobs.engines import BUCKET, make_bucket, running_spark
+from cdc_lake_tests.integration.jobs.engines import BUCKET, NO_ADDITIONS, SparkAdditions, make_bucket, running_spark
 from infra.local.stack.attach import load_endpoints
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
@@ -236,7 +236,7 @@ def require_clean(found: chain_verification.VerifyResult) -> None:
 
 
 @contextmanager
-def running_table(*, counted: bool) -> Iterator[BenchmarkTable]:
+def running_table(*, counted: bool, additions: SparkAdditions = NO_ADDITIONS) -> Iterator[BenchmarkTable]:
     """Start the engines and yield the table; `counted` counts the requests to the store, which slows them."""
     with (
         scratch_home() as home,
@@ -258,6 +258,6 @@ def running_table(*, counted: bool) -> Iterator[BenchmarkTable]:
             )
             make_bucket(location(direct))
             table = Pipeline(PipelineSpec.model_validate(SPEC), Path(scratch)).tables[0]
-            with running_spark(at, proxied, Path(scratch)) as spark:
+            with running_spark(at, proxied, Path(scratch), additions) as spark:
                 kafka = Kafka(bootstrap=at.kafka_bootstrap)
                 yield BenchmarkTable(table, kafka, spark, location(proxied), location(direct), proxy)
