@@ -11,7 +11,7 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.automation.run_requests import Tick, launch
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.continuous import run as continuous
-from cdc_lake.pipeline.pipeline import PURPOSE, SPARK_POOL, Pipeline
+from cdc_lake.pipeline.pipeline import PURPOSE, Pipeline
 from resources.athena import Athena
 from resources.glue.catalog import GlueCatalog
 from resources.kafka.resource import Kafka
@@ -55,7 +55,7 @@ def _job(pipeline: Pipeline) -> dg.JobDefinition:
         f"{pipeline.name}: lands and applies all tables until it is terminated, and then applies all landed records."
     )
 
-    @dg.op(name=f"run_{pipeline.name}", description=description, out=dg.Out(dg.Nothing), pool=SPARK_POOL)
+    @dg.op(name=f"run_{pipeline.name}", description=description, out=dg.Out(dg.Nothing))
     def run_continuously(
         context: dg.OpExecutionContext,
         postgres: Postgres,

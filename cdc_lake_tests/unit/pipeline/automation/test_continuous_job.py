@@ -11,6 +11,7 @@ import pytest
 
 from cdc_lake.contract.errors import ContractError
 from cdc_lake.pipeline import component
+from cdc_lake.pipeline.automation import continuous_job
 from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.pipeline.loading import MODE_VARIABLE, load
 from cdc_lake_tests.fakes.dagster import QUIET, fake_resources
@@ -42,6 +43,12 @@ def test_one_run_replaces_the_sensors_that_launch_a_run_for_each_batch(endless: 
     [refresh] = [each for each in built.sensors or () if each.name == "shop_refresh"]
     assert isinstance(refresh, dg.SensorDefinition)
     assert refresh.minimum_interval_seconds == 60
+
+
+def test_a_run_takes_no_place_in_a_pool(endless: Shop) -> None:
+    """It never ends, so that two of them would hold up all other runs of the pool."""
+    [job] = continuous_job.jobs(endless.pipeline)
+    assert [node.pools for node in job.graph.node_defs] == [set()]
 
 
 def test_a_run_is_kept_active(endless: Shop, daemon: Daemon, clock: Clock) -> None:
