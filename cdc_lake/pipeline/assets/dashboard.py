@@ -10,7 +10,6 @@ from cdc_lake.contract.objects import object_names, stage_state
 from cdc_lake.dashboard import DashboardError, Rows, load_dashboard
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
 from cdc_lake.pipeline.pipeline import Pipeline
@@ -61,7 +60,7 @@ def build(pipeline: Pipeline, file: str, checks: Sequence[dg.AssetCheckKey] = ()
         return dg.MaterializeResult(
             metadata={
                 "changes": published.changes,
-                dataset_refresh.COMMITS: dg.MetadataValue.json(commits),
+                standard_metadata.LAKE_COMMITS: dg.MetadataValue.json(commits),
                 **published.metadata,
                 **standard_metadata.athena_usage(athena),
             }

@@ -22,7 +22,6 @@ from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import column_lineage, standard_metadata
 from cdc_lake.pipeline.assets.dataset_totals import column_types, totals
 from cdc_lake.pipeline.assets.refined_table import RefinedTable
-from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
 from cdc_lake.pipeline.pipeline import Pipeline
@@ -92,7 +91,7 @@ def build(pipeline: Pipeline, dataset: DatasetSpec, required: Sequence[dg.AssetC
                 ),
                 "sql_version": version,
                 "inputs_digest": inputs_digest,
-                dataset_refresh.COMMITS: dg.MetadataValue.json(commits),
+                standard_metadata.LAKE_COMMITS: dg.MetadataValue.json(commits),
                 **standard_metadata.values(changes),
                 **{
                     f"total_{column}": float(value or 0)

@@ -15,6 +15,8 @@ from resources.athena import Athena
 
 UNCHANGED = "nothing new, nothing changed"
 """The value of `changes` if a materialisation changed nothing."""
+LAKE_COMMITS = "lake_commits"
+"""The entry of a dataset or dashboard that contains the lake commits it was built over."""
 DELETES = "not seen by polling"
 """The value of the label `deletes` of assets and checks of polled tables."""
 

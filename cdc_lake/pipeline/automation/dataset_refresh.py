@@ -22,6 +22,7 @@ from cdc_lake.contract.objects import object_names, stage_state
 from cdc_lake.contract.objects.store import ObjectStore as Bucket
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import refined_table, standard_metadata
+from cdc_lake.pipeline.assets.standard_metadata import LAKE_COMMITS
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.automation.run_requests import Tick, launch
 from cdc_lake.pipeline.bucket_location import location
@@ -32,8 +33,6 @@ from resources.object_store import ObjectStore
 
 INGESTION_ALLOWED_AT = "due"
 """The field of a dashboard's stored state: the earliest time of its postponed ingestion, in seconds since 1970."""
-COMMITS = "lake_commits"
-"""The metadata entry of a dataset or dashboard that contains the lake commits it was built over."""
 _MIN_INTERVAL_SECONDS = 15
 
 
@@ -64,7 +63,7 @@ def build(
         commits = table_progress.lake_commits(bucket, pipeline)
         if not commits:
             return dg.SkipReason("nothing is applied to a lake table yet")
-        built = {key: standard_metadata.latest(context.instance, key).get(COMMITS) for key in jobs.refresh.assets}
+        built = {key: standard_metadata.latest(context.instance, key).get(LAKE_COMMITS) for key in jobs.refresh.assets}
         stale = [key for key, value in built.items() if value is None or value.value != commits]
         pending = _pending(pipeline, bucket)
         if not stale and not pending:

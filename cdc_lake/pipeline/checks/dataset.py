@@ -11,6 +11,7 @@ from psycopg2 import sql as pg
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.pipeline import lake_commit, table_progress
+from cdc_lake.pipeline.assets import standard_metadata
 from cdc_lake.pipeline.assets.dataset_totals import as_decimal, equal_totals, totals
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
@@ -18,6 +19,7 @@ from cdc_lake.pipeline.checks import tiers
 from cdc_lake.pipeline.operations import polling
 from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
 from cdc_lake.pipeline.source_health import topic_state
+from cdc_lake.pipeline.spec.dataset import DatasetSpec
 from resources.athena import Athena
 from resources.connect.connector_interface import Connectors
 from resources.deployment import Deployment
@@ -28,15 +30,16 @@ from resources.postgres.resource import Postgres
 
 def build(pipeline: Pipeline) -> list[dg.AssetChecksDefinition]:
     """Return one check for each dataset that has a source query."""
-    names = [dataset.name for dataset in pipeline.spec.datasets]
-    return [_check(pipeline, name) for name in names if (pipeline.folder / f"{name}.source.sql").is_file()]
+    datasets = pipeline.spec.datasets
+    return [_check(pipeline, each) for each in datasets if (pipeline.folder / f"{each.name}.source.sql").is_file()]
 
 
-def _check(pipeline: Pipeline, name: str) -> dg.AssetChecksDefinition:
+def _check(pipeline: Pipeline, dataset: DatasetSpec) -> dg.AssetChecksDefinition:
+    name, key = dataset.name, pipeline.key("dataset", dataset.name)
     query = pipeline.sql(f"{name}.source.sql", "datasets")
 
     @dg.asset_check(
-        asset=pipeline.key("dataset", name),
+        asset=key,
         name="totals_equal_source",
         description=f"The row count of {name} and the sums of its decimal and floating-point columns equal those of "
         f"{name}.source.sql on the source.",
@@ -44,6 +47,7 @@ def _check(pipeline: Pipeline, name: str) -> dg.AssetChecksDefinition:
         op_tags=step_priority.LAKE,
     )
     def totals_equal_source(
+        context: dg.AssetCheckExecutionContext,
         postgres: Postgres,
         kafka: Kafka,
         connect: dg.ResourceParam[Connectors],
@@ -67,15 +71,20 @@ def _check(pipeline: Pipeline, name: str) -> dg.AssetChecksDefinition:
         source = {column: as_decimal(value) for column, value in zip(columns, row, strict=True)}
         equal = all(equal_totals(kind, lake[column], source[column]) for column, kind in found.columns)
         # The lake was queried before the source: a change that the source committed in between is not applied yet, or
-        # is in a later commit of the lake.
-        late = not equal and (
+        # is in a later commit of the lake, or a refined table is not rebuilt yet.
+        built = standard_metadata.latest(context.instance, key).get(standard_metadata.LAKE_COMMITS)
+        late = None
+        if dataset.table and (built is None or built.value != commits):
+            late = "the dataset is not built over the newest commits yet"
+        elif not equal and (
             _has_pending(pipeline, source_database, kafka, connect, store, deployment.stream_seconds)
             or table_progress.lake_commits(location(store).store(), pipeline) != commits
-        )
+        ):
+            late = "the lake has not applied all changes yet"
         return dg.AssetCheckResult(
             passed=equal,
             severity=dg.AssetCheckSeverity.WARN if late else dg.AssetCheckSeverity.ERROR,
-            description="Not comparable now: the lake has not applied all changes yet" if late else None,
+            description=f"Not comparable now: {late}" if late and not equal else None,
             metadata={
                 "lake": dg.MetadataValue.json({column: str(value) for column, value in lake.items()}),
                 "source": dg.MetadataValue.json({column: str(value) for column, value in source.items()}),

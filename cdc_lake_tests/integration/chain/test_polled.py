@@ -33,7 +33,7 @@ def totals(pipeline: ChainPipeline) -> dg.AssetCheckResult:
     """Compare the totals of the dataset with those of its query on the source."""
     [check] = dataset.build(pipeline.loaded)
     names = ("postgres", "kafka", "connect", "store", "athena", "deployment")
-    found = check(**{name: pipeline.resources[name] for name in names})
+    found = check(dg.build_asset_check_context(), **{name: pipeline.resources[name] for name in names})
     assert isinstance(found, dg.AssetCheckResult)
     return found
 

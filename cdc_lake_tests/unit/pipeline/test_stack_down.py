@@ -83,8 +83,11 @@ def test_a_stage_fails_with_advice(job: dg.JobDefinition, stage: str) -> None:
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_check_fails_with_advice(resources: Mapping[str, Any], name: str) -> None:
     check = CHECKS[name]
+    arguments = {each: resources[each] for each in check.required_resource_keys - {"io_manager"}}
+    if name.endswith("totals_equal_source"):
+        arguments["context"] = None  # the check fails before it reads it
     with pytest.raises(Exception, match="dc-lake up") as caught:
-        evaluate(check, **{each: resources[each] for each in check.required_resource_keys - {"io_manager"}})
+        evaluate(check, **arguments)
     assert "run `cdc-lake up`" in lower_message(caught.value)
 
 

@@ -12,7 +12,7 @@ import yaml
 from cdc_lake.contract.objects import object_names, stage_state
 from cdc_lake.pipeline import component, table_progress
 from cdc_lake.pipeline.assets.refined_table import RETENTION_SECONDS
-from cdc_lake.pipeline.automation import dataset_refresh
+from cdc_lake.pipeline.assets.standard_metadata import LAKE_COMMITS
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.unit.pipeline.automation.daemon import Clock, Daemon, orders
 from cdc_lake_tests.unit.pipeline.sales_dashboard import SALES
@@ -30,7 +30,7 @@ def report_built(shop: Shop, instance: dg.DagsterInstance, *names: str) -> None:
     commits = dg.MetadataValue.json(table_progress.lake_commits(shop.bucket, shop.pipeline))
     for name in names or ("totals", "countries"):
         key = shop.pipeline.key("dataset", name)
-        instance.report_runless_asset_event(dg.AssetMaterialization(key, metadata={dataset_refresh.COMMITS: commits}))
+        instance.report_runless_asset_event(dg.AssetMaterialization(key, metadata={LAKE_COMMITS: commits}))
 
 
 def add_commit(shop: Shop, number: int) -> None:

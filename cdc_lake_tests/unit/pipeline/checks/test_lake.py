@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
 import pytest
 
 from cdc_lake.jobs.verify import Difference, VerifyReport
+from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import dataset_totals
+from cdc_lake.pipeline.assets.standard_metadata import LAKE_COMMITS
 from cdc_lake.pipeline.checks import dataset, lake, source
 from cdc_lake_tests.fakes.dagster import evaluate
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
@@ -161,19 +165,24 @@ def test_any_number_of_big_files_is_healthy(shop: Shop) -> None:
     assert check(shop, "file_sizes_healthy").passed
 
 
-def totals(shop: Shop) -> dg.AssetCheckResult:
-    """Evaluate the dataset's check, with a view over the lake's rows."""
+def totals(shop: Shop, built_over: dict[str, str] | None = None) -> dg.AssetCheckResult:
+    """Evaluate the dataset's check, with a view over the lake's rows that was built over these commits."""
     [definition] = dataset.build(shop.pipeline)
     shop.athena.execute('CREATE OR REPLACE VIEW "shop_lake"."totals" AS SELECT customer_id, total FROM orders_current')
-    return evaluate(
-        definition,
-        postgres=shop.postgres,
-        kafka=shop.kafka,
-        connect=shop.connect,
-        store=shop.store,
-        athena=shop.athena,
-        deployment=shop.deployment,
-    )
+    with dg.DagsterInstance.ephemeral() as instance:
+        if built_over is not None:
+            key = shop.pipeline.key("dataset", "totals")
+            instance.report_runless_asset_event(dg.AssetMaterialization(key, metadata={LAKE_COMMITS: built_over}))
+        return evaluate(
+            definition,
+            context=SimpleNamespace(instance=instance),
+            postgres=shop.postgres,
+            kafka=shop.kafka,
+            connect=shop.connect,
+            store=shop.store,
+            athena=shop.athena,
+            deployment=shop.deployment,
+        )
 
 
 def test_only_a_dataset_with_source_sql_is_compared(shop: Shop) -> None:
@@ -205,6 +214,20 @@ def test_different_totals_fail(shop: Shop, rows: list[tuple[object, ...]]) -> No
     found = totals(shop)
     assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert found.metadata["source"].value == {"rows": "3", "total": "7.50"}
+
+
+@pytest.mark.parametrize("earlier", [True, False])
+def test_totals_of_a_refined_table_warn_until_it_is_built_over_the_newest_commits(shop: Shop, earlier: bool) -> None:
+    filled(shop)
+    shop.land(shop.customers)
+    shop.apply(shop.customers)
+    spec = shop.pipeline.spec
+    refined = [each.model_copy(update={"table": True}) for each in spec.datasets]
+    shop.pipeline = replace(shop.pipeline, spec=spec.model_copy(update={"datasets": refined}))
+    commits = table_progress.lake_commits(shop.bucket, shop.pipeline)
+    replace_lake_rows(shop, (1, "ANNE", "1.50"))
+    found = totals(shop, commits | ({"orders": "20260101000000000"} if earlier else {}))
+    assert (found.passed, found.severity is dg.AssetCheckSeverity.WARN) == (False, earlier)
 
 
 def test_totals_that_differ_by_unapplied_changes_warn(shop: Shop) -> None:

@@ -14,7 +14,7 @@ from pydantic import PrivateAttr
 
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import dashboard
-from cdc_lake.pipeline.assets.standard_metadata import UNCHANGED
+from cdc_lake.pipeline.assets.standard_metadata import LAKE_COMMITS, UNCHANGED
 from cdc_lake.pipeline.automation import dataset_refresh
 from cdc_lake.pipeline.automation.jobs import Jobs
 from cdc_lake.pipeline.operations.reset import reset
@@ -165,9 +165,7 @@ def test_waiting_rows_launch_a_refresh_after_the_pause(
             dg.DagsterInstance.ephemeral() as instance,
             dg.build_sensor_context(instance=instance, resources=resources, sensor_name="refresh") as context,
         ):
-            instance.report_runless_asset_event(
-                dg.AssetMaterialization(key, metadata={dataset_refresh.COMMITS: commits})
-            )
+            instance.report_runless_asset_event(dg.AssetMaterialization(key, metadata={LAKE_COMMITS: commits}))
             found = dataset_refresh.build(pipeline, jobs, [], [], 5)(context)
         assert isinstance(found, dg.SensorResult | dg.SkipReason)
         return found
