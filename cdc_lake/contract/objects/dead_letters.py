@@ -3,14 +3,15 @@
 A letter consists of the record's unchanged value, if it has one, which is put first, of the values with which users
 replaced it, and of a small JSON object with all other fields, so that letters can be listed without reading values. A
 letter is open until it is replayed, dropped, or overtaken by a newer snapshot; then it is moved with its value and its
-last replacement to the prefix of closed letters, where they are kept.
+last replacement to the prefix of closed letters, where they are kept. The first load of another table opens replayed
+letters again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -229,6 +230,31 @@ def close(store: ObjectStore, pipeline: str, letter: DeadLetter, how: Outcome, i
     # again is deleted too.
     store.delete([f"{opened}{name}{_LETTER}"])
     store.delete([item.key for item in store.scan(f"{opened}{name}.")])
+
+
+def reopen_replayed(store: ObjectStore, pipeline: str, topic: str, epoch: int, unreadable: Collection[str]) -> set[str]:
+    """Open replayed letters of a topic's epoch again, for a table that is loaded from raw; return their ids.
+
+    The table needs another replay of the records that are `unreadable` in raw (ids), and of those that were never
+    landed. An interrupted call can leave a letter both open and closed: call this again.
+    """
+    opened, closed = object_names.dead_letter_prefix(pipeline), object_names.closed_letter_prefix(pipeline)
+    found = set()
+    for letter in list(letters(store, pipeline, closed=True)):
+        if (letter.topic, letter.epoch) != (topic, epoch) or letter.closed is None or letter.closed.how != "replayed":
+            continue
+        if letter.object is not None and letter.id not in unreadable:
+            continue
+        name = letter.name()
+        values = [item.key for item in store.scan(f"{closed}{name}.") if item.key.endswith(_VALUE)]
+        for key in values:
+            stored = store.get(key)
+            if stored is not None:
+                _put_once(store, f"{opened}{key.removeprefix(closed)}", stored.body)
+        put_or_get(store, f"{opened}{name}{_LETTER}", _body(letter.model_copy(update={"closed": None})))
+        store.delete([f"{closed}{name}{_LETTER}", *values])
+        found.add(letter.id)
+    return found
 
 
 def _is_closed(store: ObjectStore, pipeline: str, letter: DeadLetter) -> bool:

@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import TopicRecreatedError, reset_advice
@@ -21,9 +22,11 @@ from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.schema import captured_schema
+from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table import lease, timeline
+from cdc_lake.contract.table.event_order import ORDER_COLUMN, Position
 from cdc_lake.jobs.apply import dead_letter_writer, raw_reader
-from cdc_lake.jobs.apply.decode import decode
+from cdc_lake.jobs.apply.decode import REASON, decode
 from cdc_lake.jobs.apply.fold import cached, fold
 from cdc_lake.jobs.apply.record_fields import RecordParser
 from cdc_lake.jobs.apply.schema_migration import Migration, migration
@@ -119,18 +122,24 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
             purged_to=None if applied is None else applied.purged_to,
             purged_before_ms=None if applied is None else applied.purged_before_ms,
         )
-        epochs = {manifest.epoch for manifest in manifests}
-        records = raw_reader.read(spark, spec.location, manifests, RecordParser.of(versions, epochs))
+        read, boundary = _of_newest_snapshot(store, spec, manifests) if previous is None else (manifests, None)
+        epochs = {manifest.epoch for manifest in read}
+        records = raw_reader.read(spark, spec.location, read, RecordParser.of(versions, epochs))
         decoded = decode(records, versions, spec.values, epochs)
+        if boundary is not None:
+            decoded = decoded.where(F.col(REASON).isNotNull() | (F.col(ORDER_COLUMN) >= boundary.encode()))
 
         def stored() -> DataFrame | None:
             return None if applied is None else table.rows(spark)
 
         with fold(decoded, spec.key, spec.partition_by, stored, applied) as folded:
             bad = folded.bad
-            letters = [] if bad is None else dead_letter_writer.store_values(spark, bad, manifests, spec)
+            letters = [] if bad is None else dead_letter_writer.store_values(spark, bad, read, spec)
             keys = folded.newest.count() if folded.keys is None else folded.keys
             failpoints.reached("upsert.before_dead_letters")
+            found = {letter.id for letter in letters}
+            if previous is None:
+                found |= dead_letters.reopen_replayed(store, spec.pipeline, spec.topic, manifests[-1].epoch, found)
             dead_letters.put(store, spec.pipeline, letters)
             held.check()
             failpoints.reached("upsert.before_write")
@@ -145,7 +154,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
                     held,
                     operation,
                     previous=previous,
-                    raw_bytes=sum(manifest.size for manifest in manifests),
+                    raw_bytes=sum(manifest.size for manifest in read),
                 )
         failpoints.reached("upsert.after_commit")
     return UpsertReport(
@@ -153,11 +162,29 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
         manifests=len(manifests),
         events=sum(manifest.records for manifest in manifests),
         keys=keys,
-        dead_letters=len(letters),
+        dead_letters=len(found),
         seconds=time.monotonic() - started,
         schema_changes=() if change is None else change.describe(),
         operation=operation,
     )
+
+
+def _of_newest_snapshot(
+    store: ObjectStore, spec: UpsertSpec, manifests: list[Manifest]
+) -> tuple[list[Manifest], Position | None]:
+    """Return the manifests that a first load reads, and the position of the first row that it keeps.
+
+    They are those of the newest epoch if its snapshot is complete, because the snapshot has all rows of the source;
+    otherwise all. Earlier records, and those of an interrupted attempt at the snapshot, would add rows that were
+    deleted while nothing was streamed: no record reports that, and the sweep of a resnapshot deletes such rows only
+    from the tables that existed then.
+    """
+    newest = manifests[-1].epoch
+    completion = Epochs(store, spec.pipeline).completion(newest) if newest else None
+    if completion is None:
+        return manifests, None
+    boundary = Position(newest, streamed=False, lsn=completion.snapshot_lsn or 0)
+    return [manifest for manifest in manifests if manifest.epoch == newest], boundary
 
 
 def _in_ranges(rows: DataFrame, count: int, columns: Sequence[str]) -> DataFrame:

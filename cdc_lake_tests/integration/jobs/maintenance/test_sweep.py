@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from cdc_lake.contract.errors import LeaseHeldError, SnapshotNotAppliedError
 from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.source.epochs import Completion, Epochs
 from cdc_lake.contract.table import lease, timeline
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.jobs.maintenance.sweep import SweepReport, SweepSpec
@@ -88,6 +91,23 @@ def test_a_repeated_snapshot_sweeps_the_rows_of_the_first_attempt(table_before_s
     assert swept(table_before_sweep, lsn=again).swept == 3
     # A streamed change is newer than any snapshot of its epoch.
     assert undeleted(table_before_sweep) == {1: "second snapshot", 3: "streamed", 7: None}
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_table_that_is_first_loaded_after_a_resnapshot_has_the_rows_of_the_source(
+    new_table: NewTable, complete: bool
+) -> None:
+    """Key 2 was deleted between two attempts at the snapshot of epoch 1, which sweeps the table if it is incomplete."""
+    table = new_table(COLUMNS, KEY)
+    table.deliver([event(key, "c", 1000 + key, note="old") for key in (1, 2)])
+    open_epoch(table, 1)
+    attempt = [event(key, "r", SNAPSHOT - 40, "true", note="first attempt") for key in (1, 2)]
+    table.deliver([*attempt, event(1, "r", SNAPSHOT, "true", note="snapshot")], epoch=1)
+    if complete:
+        done = Completion(snapshot_lsn=SNAPSHOT, completed_at=datetime.now(UTC))
+        Epochs(table.store, table.name).complete(1, done)
+    assert table.upsert().manifests == table.chain.length()
+    assert undeleted(table) == {1: "snapshot"} | ({} if complete else {2: "first attempt"})
 
 
 def test_a_table_that_does_not_exist_is_not_swept(new_table: NewTable) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 
 import pytest
 
 from cdc_lake.contract.errors import ContractError, ObjectConflictError, ObjectDamagedError
 from cdc_lake.contract.objects import dead_letters, object_names
-from cdc_lake.contract.objects.dead_letters import DeadLetter
+from cdc_lake.contract.objects.dead_letters import DeadLetter, Outcome
 from cdc_lake.contract.objects.store import StoredObject
 from cdc_lake_tests.helpers.memory_store import MemoryStore
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
@@ -260,54 +261,107 @@ def test_a_closed_letter_is_not_opened_again_by_a_batch_that_is_applied_later() 
     assert list(dead_letters.letters(store, PIPELINE)) == [other]
 
 
+class InterruptedByTestError(Exception):
+    """A request after the allowed number of requests."""
+
+
+class InterruptedStore(MemoryStore):
+    """A store that fails after `requests_left` requests."""
+
+    requests_left = 10**6
+
+    def _spend(self) -> None:
+        if not self.requests_left:
+            raise InterruptedByTestError
+        self.requests_left -= 1
+
+    def get(self, key: str) -> StoredObject | None:
+        self._spend()
+        return super().get(key)
+
+    def put_new(self, key: str, body: bytes, metadata: dict[str, str] | None = None) -> str:
+        self._spend()
+        return super().put_new(key, body, metadata)
+
+    def delete(self, keys: object) -> int:
+        self._spend()
+        return super().delete(keys)  # type: ignore[arg-type]
+
+    def interrupted(self, allowed_requests: int, work: Callable[[], object]) -> bool:
+        """Do the work with this number of requests; return whether it was interrupted."""
+        self.requests_left = allowed_requests
+        try:
+            work()
+        except InterruptedByTestError:
+            return True
+        finally:
+            self.requests_left = 10**6
+        return False
+
+
+def complete_letters(store: MemoryStore) -> tuple[list[DeadLetter], list[DeadLetter]]:
+    """Return the open and the closed letters, which have both values."""
+    opened, closed = (list(dead_letters.letters(store, PIPELINE, closed=each)) for each in (False, True))
+    assert opened or closed
+    for letter in (*opened, *closed):
+        assert dead_letters.value_of(store, PIPELINE, letter) == b"{}"
+        assert dead_letters.value_of(store, PIPELINE, letter, original=True) == VALUE
+    return opened, closed
+
+
 def test_closing_interrupted_after_any_request_loses_nothing(count_trials: CountTrials) -> None:
     """After an interruption the letter is complete, open or closed; closing it again completes the close."""
-
-    class InterruptedByTestError(Exception):
-        pass
-
-    class InterruptedStore(MemoryStore):
-        requests_left = 10**6
-
-        def _spend(self) -> None:
-            if not self.requests_left:
-                raise InterruptedByTestError
-            self.requests_left -= 1
-
-        def get(self, key: str) -> StoredObject | None:
-            self._spend()
-            return super().get(key)
-
-        def put_new(self, key: str, body: bytes, metadata: dict[str, str] | None = None) -> str:
-            self._spend()
-            return super().put_new(key, body, metadata)
-
-        def delete(self, keys: object) -> int:
-            self._spend()
-            return super().delete(keys)  # type: ignore[arg-type]
-
     for allowed_requests in range(20):
         store = InterruptedStore()
-        with_letter(store)
-        replaced = dead_letters.replace_value(store, PIPELINE, LETTER, b"{}")
-        store.requests_left = allowed_requests
-        try:
-            dead_letters.close(store, PIPELINE, replaced, "replayed", "1")
-            done = True
-        except InterruptedByTestError:
-            done = False
-        store.requests_left = 10**6
-        opened = list(dead_letters.letters(store, PIPELINE))
-        closed = list(dead_letters.letters(store, PIPELINE, closed=True))
-        assert opened or closed
-        for letter in (*opened, *closed):
-            assert dead_letters.value_of(store, PIPELINE, letter) == b"{}"
-            assert dead_letters.value_of(store, PIPELINE, letter, original=True) == VALUE
+        replaced = dead_letters.replace_value(with_letter(store), PIPELINE, LETTER, b"{}")
+        again = store.interrupted(
+            allowed_requests,
+            lambda: dead_letters.close(store, PIPELINE, replaced, "replayed", "1"),  # noqa: B023
+        )
+        opened, _ = complete_letters(store)
         for letter in opened:
             dead_letters.close(store, PIPELINE, letter, "replayed", "2")
         assert list(dead_letters.keys(store, PIPELINE)) == []
         assert len(list(dead_letters.letters(store, PIPELINE, closed=True))) == 1
         count_trials("requests after which closing a dead letter was interrupted", 1)
-        if done:
+        if not again:
             return
     raise AssertionError("closing takes more requests than this test allows")
+
+
+def test_reopening_interrupted_after_any_request_loses_nothing(count_trials: CountTrials) -> None:
+    for allowed_requests in range(20):
+        store = InterruptedStore()
+        replaced = dead_letters.replace_value(with_letter(store), PIPELINE, LETTER, b"{}")
+        dead_letters.close(store, PIPELINE, replaced, "replayed", "1")
+        again = store.interrupted(
+            allowed_requests,
+            lambda: dead_letters.reopen_replayed(store, PIPELINE, TOPIC, 0, {LETTER.id}),  # noqa: B023
+        )
+        complete_letters(store)
+        dead_letters.reopen_replayed(store, PIPELINE, TOPIC, 0, {LETTER.id})
+        assert complete_letters(store) == ([replaced], [])
+        assert not [key for key in store.objects if key.startswith(object_names.closed_letter_prefix(PIPELINE))]
+        count_trials("requests after which reopening a dead letter was interrupted", 1)
+        if not again:
+            return
+    raise AssertionError("reopening takes more requests than this test allows")
+
+
+@pytest.mark.parametrize(
+    ("topic", "epoch", "how", "unreadable"),
+    [
+        ("other", 0, "replayed", {LETTER.id}),
+        (TOPIC, 1, "replayed", {LETTER.id}),
+        (TOPIC, 0, "dropped", {LETTER.id}),
+        (TOPIC, 0, "replayed", set()),
+    ],
+)
+def test_only_replayed_letters_of_unreadable_records_of_the_epoch_are_reopened(
+    topic: str, epoch: int, how: Outcome, unreadable: set[str]
+) -> None:
+    store = with_letter(MemoryStore())
+    dead_letters.close(store, PIPELINE, LETTER, how, None)
+    before = dict(store.objects)
+    assert dead_letters.reopen_replayed(store, PIPELINE, topic, epoch, unreadable) == set()
+    assert store.objects == before
