@@ -99,12 +99,16 @@ def open_chains(pipeline: Pipeline, systems: ResnapshotSystems, epoch: Epoch, ch
 def can_continue(pipeline: Pipeline, systems: ResnapshotSystems, epochs: Epochs, epoch: Epoch) -> bool:
     """Return whether a resnapshot continues this epoch: it is neither complete nor broken.
 
-    Marks an incomplete epoch broken if one of its topics was deleted, because its records are lost.
+    Marks an incomplete epoch broken if one of its topics was deleted, because its records are lost, or if a table was
+    added to the YAML, because its snapshot does not read that table.
     """
     if epochs.completion(epoch.number) is not None or epochs.broken(epoch.number) is not None:
         return False
     topics = (table.topic for table in pipeline.tables)
     lost = [fault for topic in topics for fault in stream_faults.topic_faults(systems.kafka, topic, epoch)]
+    if epoch.starts:
+        added = (table.name for table in pipeline.tables if table.topic not in epoch.starts)
+        lost += [f"table {name} was added after the snapshot of epoch {epoch.number} had begun" for name in added]
     if lost:
         epochs.mark_broken(epoch.number, stream_continuity.new_break(lost))
     return not lost

@@ -188,6 +188,26 @@ def test_an_epoch_whose_topic_was_lost_is_not_continued(fake_engines: Engines, m
     assert epochs.completion(2) is not None
 
 
+def test_an_epoch_that_does_not_read_an_added_table_is_not_continued(
+    fake_engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failpoints._passes.clear()
+    both, shop = fake_engines.shop.pipeline, fake_engines.shop
+    tables = [table for table in both.spec.tables if table.name == "orders"]
+    shop.pipeline = replace(both, spec=both.spec.model_copy(update={"tables": tables}))
+    monkeypatch.setenv(failpoints.VARIABLE, "resnapshot.after_opening=raise")
+    with pytest.raises(failpoints.FailpointReached):
+        run(fake_engines)
+    monkeypatch.delenv(failpoints.VARIABLE)
+    shop.pipeline = both
+    run(fake_engines)
+    epochs = Epochs(shop.bucket, "shop")
+    broken = epochs.broken(1)
+    assert broken is not None
+    assert broken.faults == ("table customers was added after the snapshot of epoch 1 had begun",)
+    assert epochs.completion(2) is not None
+
+
 def test_an_epoch_whose_schema_has_changed_is_not_continued(
     fake_engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
