@@ -10,9 +10,12 @@ QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 """The configuration of a run that logs nothing to the console."""
 
 
-def evaluate(check: dg.AssetChecksDefinition, **resources: object) -> dg.AssetCheckResult:
-    """Return the result of a check. Dagster's direct invocation would copy the fakes without their content."""
-    found = check.op.compute_fn.decorated_fn(**resources)  # type: ignore[union-attr]
+def evaluate(check: dg.AssetChecksDefinition, **arguments: object) -> dg.AssetCheckResult:
+    """Return the result of a check for these resources, and `context` if it reads the context.
+
+    Dagster's direct invocation would copy the fakes without their content.
+    """
+    found = check.op.compute_fn.decorated_fn(**arguments)  # type: ignore[union-attr]
     assert isinstance(found, dg.AssetCheckResult)
     return found
 
