@@ -94,6 +94,11 @@ def with_incremental_snapshots(pipeline: Pipeline, config: Mapping[str, str]) ->
     return render(CONNECTORS / "snapshots" / "incremental.json", values) | dict(config)
 
 
+def captured(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of a connector's configuration that captures() reads."""
+    return {_TABLES: config[_TABLES]} if _TABLES in config else {}
+
+
 def captures(config: Mapping[str, str], table: PipelineTable) -> bool:
     """Return whether a connector with this configuration captures the table."""
     listed = config.get(_TABLES)

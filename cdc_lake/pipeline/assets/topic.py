@@ -74,7 +74,7 @@ def build(table: PipelineTable) -> dg.AssetsDefinition:
             if epoch.joins:
                 config = with_incremental_snapshots(pipeline, config)
             failpoints.reached("topic.before_connector")
-            outcome = connect.put(pipeline.connector, config)
+            outcome = table_additions.put_connector(pipeline, connect, config, bucket)
         failpoints.reached("topic.after_connector")
         context.log.info(f"connector {pipeline.connector}: {outcome}; waiting for its tasks and its snapshot")
         status = connect.wait_running(pipeline.connector)
@@ -137,16 +137,20 @@ def _require_startable(
 ) -> Epoch:
     """Return the current epoch. Raises SourceBrokenError or ContractError if the connector must not be started."""
     epochs = Epochs(store, pipeline.name)
+    if epochs.current() is None and connect.get(pipeline.connector) is None:
+        for topic in starts:
+            stream_continuity.require_empty_topic(pipeline, topic, kafka)
     epoch = stream_continuity.begin(pipeline, postgres, connect, store, starts)
     # Only the resnapshot may start the connector.
     stream_continuity.require_no_resnapshot(pipeline, epochs, epoch, f"start connector {pipeline.connector}")
-    table_additions.require_captured(pipeline, kafka, connect.get(pipeline.connector), epoch)
+    last = table_additions.last_config(pipeline, connect, store, config)
+    table_additions.require_captured(pipeline, kafka, last, epoch)
     if epochs.completion(epoch.number) is None:
         # The snapshot's position is the LSN of the heartbeat that it reads.
         postgres.write_heartbeat(pipeline.spec.source.schema_)
     elif connect.get(pipeline.connector) is None:
         # The connector was deleted. Its offset can be read only while it exists, so create it without starting it.
-        connect.ensure_stopped(pipeline.connector, config)
+        connect.ensure_stopped(pipeline.connector, last or config)
     stream_continuity.require_no_faults(pipeline, postgres, kafka, connect, store)
     return epoch
 

@@ -59,11 +59,14 @@ class PollResult:
 def poll(table: PipelineTable, systems: PollSystems) -> PollResult:
     """Send all rows that changed before the current bound; first repeat an interrupted poll.
 
-    Raises what the source, the job and Polls raise, and LeaseHeldError.
+    Raises what the source, the job and Polls raise, LeaseHeldError, and ContractError if the topic has records before
+    the table's first poll.
     """
     with polling_lease(table, systems) as store:
         ensure_topic(table, systems.kafka)
         epoch = current_epoch(table, systems.postgres, store)
+        if polls(table, store).read() is None and table.topic not in epoch.starts:
+            stream_continuity.require_empty_topic(table.pipeline, table.topic, systems.kafka)
         found = _poll(table, systems, store, epoch)
         if epoch.number == 0:  # a resnapshot completes other epochs
             done = Completion(snapshot_lsn=None, completed_at=datetime.now(UTC))

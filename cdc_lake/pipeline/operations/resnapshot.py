@@ -34,7 +34,7 @@ from cdc_lake.contract.source.epochs import Completion, Epoch, Epochs
 from cdc_lake.contract.table import lease
 from cdc_lake.jobs.maintenance import sweep
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.operations import land_and_apply, resnapshot_steps
+from cdc_lake.pipeline.operations import land_and_apply, resnapshot_steps, table_additions
 from cdc_lake.pipeline.operations.resnapshot_steps import ResnapshotSystems
 from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.pipeline_table import PipelineTable
@@ -133,7 +133,7 @@ def _snapshot(pipeline: Pipeline, systems: ResnapshotSystems, store: ObjectStore
     systems.postgres.write_heartbeat(pipeline.spec.source.schema_)
     # Stores the publication's state before the slot is created. In a continued resnapshot, detects new faults.
     stream_continuity.require_no_faults(pipeline, systems.postgres, systems.kafka, systems.connect, store)
-    outcome = systems.connect.put(pipeline.connector, systems.config)
+    outcome = table_additions.put_connector(pipeline, systems.connect, systems.config, store)
     yield f"connector {pipeline.connector} {outcome}; waiting for its snapshot"
     systems.connect.wait_running(pipeline.connector)
     failpoints.reached("resnapshot.after_connector")

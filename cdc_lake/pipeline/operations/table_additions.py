@@ -23,18 +23,19 @@ from datetime import UTC, datetime
 
 from cdc_lake.contract import failpoints
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects import object_names, stage_state
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.source.epochs import Epoch, Epochs, Join, Joined, Start
 from cdc_lake.contract.source.schema_registry import readable
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.connector_config import captures
+from cdc_lake.pipeline.connector_config import captured, captures
 from cdc_lake.pipeline.operations.epoch_opening import open_epoch
 from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.registry_location import registry_location
 from cdc_lake.pipeline.source_health import schema_capture
-from resources.connect.connector_interface import Connectors
+from resources.connect.connector_interface import Connectors, PutOutcome
 from resources.deployment import Deployment
 from resources.kafka.resource import Kafka
 from resources.waiting import until
@@ -48,11 +49,33 @@ def incomplete_tables(pipeline: Pipeline, epoch: Epoch) -> list[PipelineTable]:
     return [table for table in pipeline.tables if not epoch.contains(table.topic)]
 
 
+def put_connector(pipeline: Pipeline, connect: Connectors, config: Mapping[str, str], store: ObjectStore) -> PutOutcome:
+    """Start the connector with this configuration; first store which tables it captures, in case it is deleted."""
+    stage_state.write(store, _captured_key(pipeline), captured(config))
+    return connect.put(pipeline.connector, config)
+
+
+def last_config(
+    pipeline: Pipeline, connect: Connectors, store: ObjectStore, desired: Mapping[str, str]
+) -> Mapping[str, str] | None:
+    """Return the connector's configuration; of a deleted connector, `desired` with the tables that it captured.
+
+    None if these are not known: the connector never ran, or ran before they were stored.
+    """
+    found = connect.get(pipeline.connector)
+    stored = stage_state.read(store, _captured_key(pipeline))
+    return found or ({**desired, **stored} if stored else None)
+
+
+def _captured_key(pipeline: Pipeline) -> str:
+    return object_names.stage_state_key(pipeline.name, "connector", "captured")
+
+
 def require_captured(pipeline: Pipeline, kafka: Kafka, config: Mapping[str, str] | None, epoch: Epoch) -> None:
     """Raise ContractError if the connector skipped changes of a table that was missing in the YAML for a while.
 
-    `config` is the connector's current configuration. A join that was interrupted before the connector captured the
-    table can be continued: the topic has no records after its first offsets.
+    `config` is the result of last_config(). A join that was interrupted before the connector captured the table can be
+    continued: the topic has no records after its first offsets.
     """
     skipped = [
         table.name
@@ -97,8 +120,8 @@ def begin(
             epochs.join(epoch.number, table.name, _join(table, kafka))
     failpoints.reached("join.after_record")
     epoch = epochs.read(epoch.number)
-    config = connect.get(pipeline.connector)
     tables = incomplete_tables(pipeline, epoch)
+    config = last_config(pipeline, connect, store, desired)
     if config is None or all(captures(config, table) for table in tables):
         return epoch
     names = ", ".join(table.name for table in tables)

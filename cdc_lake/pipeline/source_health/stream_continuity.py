@@ -52,6 +52,19 @@ def begin(
     return epoch
 
 
+def require_empty_topic(pipeline: Pipeline, topic: str, kafka: Kafka) -> None:
+    """Raise ContractError if the topic has records before the first snapshot or poll.
+
+    They are from an earlier deployment, and their positions may be higher than those of the new rows.
+    """
+    if kafka.end_offsets(topic) != kafka.begin_offsets(topic):
+        raise ContractError(
+            f"Cannot start pipeline {pipeline.name}: topic {topic} has records from an earlier deployment, which would "
+            "be applied over the new rows. If no other program needs them, delete the topics of the pipeline, and all "
+            f"its data, with `cdc-lake reset {pipeline.name}`; then run this again."
+        )
+
+
 def new_epoch(pipeline: Pipeline, postgres: SourcePostgres, number: int, reason: str) -> Epoch:
     """Return an epoch that describes the source's current state, without `starts`; it is not stored."""
     server = postgres.identity()

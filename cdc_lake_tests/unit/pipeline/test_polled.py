@@ -130,6 +130,16 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield made
 
 
+def test_a_topic_with_records_of_an_earlier_deployment_is_not_read(polled: Polled) -> None:
+    polled.kafka.make(polled.orders.topic)
+    polled.kafka.send(polled.orders.topic, b"{}")
+    with pytest.raises(ContractError, match=r"topic shop\.sales\.orders has records from an earlier deployment"):
+        polled.poll()
+    assert polling.polls(polled.orders, polled.bucket).read() is None
+    polled.kafka.delete_topic(polled.orders.topic)
+    polled.poll()
+
+
 def test_a_select_without_a_file_is_reported_when_the_definitions_load(tmp_path: Path) -> None:
     folder = write_shop(tmp_path, QUERY)
     for file in folder.glob("*countries*.sql"):

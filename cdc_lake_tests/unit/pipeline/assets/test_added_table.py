@@ -162,8 +162,24 @@ def test_a_table_that_was_left_out_for_a_while_needs_a_resnapshot(shop: Shop, ru
     both, shop.pipeline = shop.pipeline, only_orders(shop.pipeline)
     Runner(shop, run.instance)("topic")
     shop.pipeline = both
-    with pytest.raises(Exception, match=r"it does not capture customers, which .* Run `cdc-lake resnapshot shop`"):
+    fault = r"it does not capture customers, which .* Run `cdc-lake resnapshot shop`"
+    with pytest.raises(Exception, match=fault):
         run("topic")
+    # As if the resnapshot had failed on MSK Connect, which deletes a connector to stop it.
+    shop.connect.delete(shop.pipeline.connector, offsets=False)
+    for _ in range(2):
+        with pytest.raises(Exception, match=fault):
+            run("topic")
+
+
+def test_without_the_connector_a_transaction_from_before_the_publication_is_awaited(shop: Shop, run: Runner) -> None:
+    shop.connect.delete(shop.pipeline.connector, offsets=False)
+    shop.postgres.hold_transaction(998)
+    with pytest.raises(Exception, match=r"all transactions before 1000 to end, .* changed customers .*Last state: 998"):
+        run("topic")
+    shop.postgres.hold_transaction(None)
+    run("topic")
+    check_added(shop, run)
 
 
 def test_a_topic_with_records_needs_a_resnapshot(shop: Shop, run: Runner) -> None:

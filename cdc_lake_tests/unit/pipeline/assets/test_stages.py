@@ -62,6 +62,16 @@ def first_run(shop: Shop, run: Runner) -> dict[str, Metadata]:
     return found | run("raw", "lake", "dataset")
 
 
+def test_a_topic_with_records_of_an_earlier_deployment_is_not_read(fresh: Shop, run: Runner) -> None:
+    fresh.kafka.make(fresh.orders.topic)
+    fresh.order(1)
+    fault = "Cannot start pipeline shop: topic shop.sales.orders has records from an earlier deployment"
+    with pytest.raises(Exception, match=fault):
+        run("source", "topic")
+    assert fresh.connect.get(fresh.pipeline.connector) is None
+    assert Epochs(fresh.bucket, "shop").current() is None
+
+
 def test_the_first_run_creates_everything(fresh: Shop, run: Runner) -> None:
     found = first_run(fresh, run)
     assert {found[f"source/{table}_source"]["changes"] for table in ("orders", "customers")} == {
