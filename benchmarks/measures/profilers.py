@@ -20,7 +20,7 @@ from typing import Any
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
-from benchmarks.measures.processes import BIN
+from benchmarks.measures.processes import BIN, ROOT
 
 JDK = ("java.", "javax.", "jdk.", "sun.", "scala.")
 """Packages whose time counts for the method that called them."""
@@ -79,7 +79,7 @@ def _name(start: dict[str, Any]) -> str:
     last = max(start["Stage Infos"], key=lambda stage: stage["Stage ID"])
     described = str(start.get("Properties", {}).get("spark.job.description") or "")
     # Hudi's description is ":" if it has none.
-    return _PATH.sub("…", described.strip(": ") or last["Stage Name"])
+    return _PATH.sub("…", described.strip(": ") or last["Stage Name"]).replace(f"{ROOT}/", "")
 
 
 def seconds_in_jobs(jobs: list[SparkJob]) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.measures.processes import ROOT
 from benchmarks.measures.profilers import SparkJob, python_samples, seconds_in_jobs, spark_jobs
 
 
@@ -39,7 +40,7 @@ def test_jobs_have_their_own_tasks_and_the_name_of_what_started_them(tmp_path: P
         started(1, {1: "collect at upsert", 2: "save"}, 12_000, "Doing the write"),
         task(2, 400_000_000),
         ended(1, 12_500),
-        started(2, {3: "save at writer"}, 13_000, ":"),
+        started(2, {3: f"save at {ROOT}/cdc_lake/writer.py:7"}, 13_000, ":"),
         ended(2, 14_000),
         started(3, {4: "list"}, 15_000, "Listing s3a://bucket/table/20261128015003705"),
         ended(3, 16_000),
@@ -49,7 +50,7 @@ def test_jobs_have_their_own_tasks_and_the_name_of_what_started_them(tmp_path: P
     assert spark_jobs(tmp_path) == [
         SparkJob("collect at upsert", 10, 11, tasks=2, cpu_seconds=0.5),
         SparkJob("Doing the write", 12, 12.5, tasks=1, cpu_seconds=0.4),
-        SparkJob("save at writer", 13, 14, tasks=0, cpu_seconds=0),
+        SparkJob("save at cdc_lake/writer.py:7", 13, 14, tasks=0, cpu_seconds=0),
         SparkJob("Listing …", 15, 16, tasks=0, cpu_seconds=0),
     ]
 
