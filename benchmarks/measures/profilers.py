@@ -154,4 +154,6 @@ def python_samples(path: Path) -> Iterator[Counter[str]]:
         raise RuntimeError(f"Cannot profile Python: py-spy ended with {profiler.returncode}: {said}")
     for line in path.read_text(encoding="utf-8").splitlines():
         stack, _, count = line.rpartition(" ")
-        samples[stack.rpartition(";")[2]] += int(count)
+        _, callers, function = stack.rpartition(";")
+        if callers:  # else only the process, which runs no Python function
+            samples[function] += int(count)
