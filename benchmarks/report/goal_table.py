@@ -39,12 +39,14 @@ def terminal(goals: Iterable[GoalResult]) -> Table:
 def markdown(results: Sequence[Result]) -> str:
     """Return the page of the results."""
     rows = [HEADINGS, ("---",) * len(HEADINGS), *(cells(goal) for goal in ordered(results))]
-    runs = [("program", "measured at", "commit", "seconds", "machine", "load before"), ("---",) * 6]
+    headings = ("program", "arguments", "measured at", "commit", "seconds", "machine", "load before")
+    runs = [headings, ("---",) * len(headings)]
     for result in results:
         at = result.machine
         machine = f"{at.cores} cores, {at.memory_gb:g} GB, {at.processor}"
         when = f"{result.measured_at:%Y-%m-%d %H:%M} UTC"
-        runs.append((result.program, when, result.commit, f"{result.seconds:.0f}", machine, f"{at.load:g}"))
+        arguments = ", ".join(result.arguments)
+        runs.append((result.program, arguments, when, result.commit, f"{result.seconds:.0f}", machine, f"{at.load:g}"))
     return (
         "\n\n".join(
             (
