@@ -2,10 +2,11 @@
 
     python -m benchmarks
     python -m benchmarks --full
-    python -m benchmarks upsert_cost triggers --rows 100000
+    python -m benchmarks upsert_cost --rows 100000
 
-The usual sizes take less than 45 minutes on two cores. A program that fails is reported, and the others run. The exit
-code is 1 if one failed; a goal that is not met is a result, not a failure.
+The usual sizes take less than 45 minutes on two cores. The programs that need the demo share a stack on which it runs
+once. A program that fails is reported, and the others run. The exit code is 1 if one failed; a goal that is not met is
+a result, not a failure.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.measures.demo_stack import running_demo
 from benchmarks.measures.processes import ROOT
 from benchmarks.report import goal_table, page, results
 from benchmarks.report.results import FOLDER
@@ -27,21 +30,22 @@ from benchmarks.report.results import FOLDER
 
 @dataclass(frozen=True)
 class Program:
-    """A program with its arguments in the usual and in the full size."""
+    """A program with its arguments in the usual and in the full size.
+
+    A program with `on_demo` needs a stack on which the demo has run. It accepts `--home`, and otherwise starts one.
+    """
 
     name: str
     module: str
     usual: str
     full: str
+    on_demo: bool = False
 
 
 PROGRAMS = (
     Program("upsert_cost", "write_path.upsert_cost", "--rows 1000000 --batches 2", "--rows 1000000 --batches 10"),
-    Program("cold_start", "write_path.cold_start", "--rounds 2", "--rounds 5"),
     Program("small_batch", "write_path.small_batch", "--rounds 10", "--rounds 30"),
     Program("profiles", "write_path.profiles", "--rounds 10", "--rounds 40"),
-    Program("start_times", "whole_pipeline.start_times", "--rounds 5", "--rounds 9"),
-    Program("nothing_new", "whole_pipeline.nothing_new", "--rounds 2", "--rounds 5"),
     Program("triggers", "source.triggers", "--rounds 40", "--rounds 200"),
     Program("landing_rate", "write_path.landing_rate", "--records 300000", "--records 1000000"),
     Program("end_to_end", "whole_pipeline.end_to_end", "--rows 100000", "--rows 1000000"),
@@ -49,16 +53,21 @@ PROGRAMS = (
             "--rows 10000 100000 1000000 10000000"),
     Program("batch_cost", "write_path.batch_cost", "--manifests 10 1000 --rounds 3",
             "--manifests 10 1000 10000 --rounds 5"),
-    Program("freshness_continuous", "whole_pipeline.freshness", "--continuous --rate 200 --minutes 3",
-            "--continuous --rate 200 --minutes 10"),
     Program("several_tables", "whole_pipeline.several_tables", "--tables 6 --rounds 1", "--tables 1 6 50"),
     Program("poll_cost", "source.poll_cost", "--rows 50000 500000 --changed 1000 10000",
             "--rows 50000 5000000 --changed 100 1000 10000"),
     Program("target_formats", "whole_pipeline.target_formats", "--rows 100000 --rounds 5",
             "--rows 1000000 --rounds 20"),
-    Program("sustained", "whole_pipeline.sustained", "--minutes 1", "--minutes 10"),
+    # These share a stack: first those that read it, then those that write.
+    Program("cold_start", "write_path.cold_start", "--rounds 2", "--rounds 5", on_demo=True),
+    Program("start_times", "whole_pipeline.start_times", "--rounds 5", "--rounds 9", on_demo=True),
+    Program("nothing_new", "whole_pipeline.nothing_new", "--rounds 2", "--rounds 5", on_demo=True),
+    Program("freshness_continuous", "whole_pipeline.freshness", "--continuous --rate 200 --minutes 3",
+            "--continuous --rate 200 --minutes 10", on_demo=True),
+    Program("freshness_triggered", "whole_pipeline.freshness", "--rate 20 --minutes 3", "--rate 20 --minutes 10",
+            on_demo=True),
+    Program("sustained", "whole_pipeline.sustained", "--minutes 1", "--minutes 10", on_demo=True),
     Program("scale_model", "scale_model", "", "--check"),
-    Program("freshness_triggered", "whole_pipeline.freshness", "--rate 20 --minutes 3", "--rate 20 --minutes 10"),
 )  # fmt: skip
 
 
@@ -66,6 +75,19 @@ def run(program: Program, arguments: Sequence[str], folder: Path) -> int:
     """Run one program; return its exit code."""
     command = [sys.executable, "-m", f"benchmarks.{program.module}", *arguments, "--results", str(folder)]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def with_demo(programs: Sequence[Program]) -> Iterator[tuple[Program, Sequence[str]]]:
+    """Yield each program with its arguments for the demo's stack, which is started once if several programs need it."""
+    need = [program for program in programs if program.on_demo]
+    with ExitStack() as stack:
+        home: Sequence[str] = ()
+        for program in programs:
+            if len(need) > 1 and program is need[0]:
+                home = ("--home", str(stack.enter_context(running_demo())))
+            yield program, home if program.on_demo else ()
+            if program in need[-1:]:
+                stack.close()
 
 
 def main() -> int:
@@ -82,8 +104,8 @@ def main() -> int:
         parser.error(f"{more[0]}: further options are passed to a single named benchmark")
     console, failed = Console(stderr=True), []
     chosen = [each for each in PROGRAMS if each.name in (options.programs or names)]
-    for number, program in enumerate(chosen, start=1):
-        arguments = [*(program.full if options.full else program.usual).split(), *more]
+    for number, (program, home) in enumerate(with_demo(chosen), start=1):
+        arguments = [*(program.full if options.full else program.usual).split(), *more, *home]
         console.print(f"[bold]{number} of {len(chosen)}: {program.name}[/bold] {' '.join(arguments)}")
         started = time.monotonic()
         if code := run(program, arguments, options.results.resolve()):

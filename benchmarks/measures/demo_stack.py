@@ -16,19 +16,30 @@ from cdc_lake.instance import dagster_home
 def running_demo(home: str | None = None) -> Iterator[Path]:
     """Run the demo on a new stack, or use the stack in `home` as it is; yield the state folder.
 
-    The process's environment refers to the stack and to its Dagster home: runs that start in a temporary one would not
-    be found.
+    Until the end of the block, the process's environment refers to the stack and to its Dagster home, because runs that
+    start in a temporary one would not be found. Raises CalledProcessError if the demo fails.
     """
-    if home is not None:
-        yield _use(Path(home))
-        return
+    before = dict(os.environ)
+    try:
+        if home is None:
+            with _new_demo() as used:
+                yield _use(used)
+        else:
+            yield _use(Path(home))
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def _new_demo() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="cdc-lake-bench-") as folder:
         Path(folder).chmod(0o711)  # PostgreSQL's user needs access to the subfolder
         used = Path(folder) / "home"
         os.environ["CDC_LAKE_HOME"] = str(used)
         try:
             run("cdc-lake", "demo", "--json")
-            yield _use(used)
+            yield used
         finally:
             run("cdc-lake", "down")
 

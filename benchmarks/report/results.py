@@ -64,7 +64,7 @@ class Recorder:
 
     def write(self, options: argparse.Namespace, program: str, figures: Sequence[Figure]) -> Result:
         """Return the result with its goals evaluated; write it to `<program>.json` in the folder."""
-        shown = {name: value for name, value in vars(options).items() if name != "results"}
+        shown = {name: value for name, value in vars(options).items() if name not in {"results", "home"}}
         result = Result(
             program=program,
             measured_at=datetime.now(UTC).replace(microsecond=0),

@@ -171,10 +171,11 @@ def main() -> int:
         "--log", type=Path, default=Path(os.devnull), help="a file for the output of `cdc-lake dev` or `cdc-lake run`"
     )
     parser.add_argument("--continuous", action="store_true", help="use `cdc-lake run` instead of `cdc-lake dev`")
+    parser.add_argument("--home", help="a running stack on which the demo has run")
     recorder = Recorder(parser)
     args = parser.parse_args()
     command = ["cdc-lake", "run", "northwind"] if args.continuous else ["cdc-lake", "dev", "--port", "0"]
-    with running_demo() as home:
+    with running_demo(args.home) as home:
         with args.log.open("wb") as log:
             running = subprocess.Popen(
                 [str(BIN / command[0]), *command[1:]], cwd=ROOT, stdout=log, stderr=log, start_new_session=True

@@ -37,7 +37,7 @@ def main() -> int:
     """Run the benchmark on a separate stack, or on the stack whose state folder is --home."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--home", help="the state folder of a running stack on which the demo has run")
+    parser.add_argument("--home", help="a running stack on which the demo has run")
     recorder = Recorder(parser)
     options = parser.parse_args()
     with running_demo(options.home):

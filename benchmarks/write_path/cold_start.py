@@ -69,11 +69,12 @@ def main() -> int:
     """Run it, and print the medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--home", help="a running stack on which the demo has run")
     recorder = Recorder(parser)
     options = parser.parse_args()
     fetch_jars()
     costs: Mapping[str, list[Usage]] = {system: [] for system in (OURS, *PEERS)}
-    with running_demo():
+    with running_demo(options.home):
         manifests, objects = snapshot()
         # The first process of ours writes the class archive of Spark, and reads files for the first time.
         for number in range(options.rounds + 1):

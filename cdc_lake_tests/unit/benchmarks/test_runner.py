@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,26 @@ def test_a_failed_program_is_reported_and_the_others_run(
     assert started == [("triggers", ("--rounds", "4")), ("small_batch", ())]
     assert "failed: triggers" in capsys.readouterr().err
     assert (tmp_path / "index.html").exists()
+
+
+def test_programs_that_need_the_demo_share_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    steps: list[object] = []
+
+    @contextmanager
+    def running_demo() -> Iterator[Path]:
+        steps.append("demo")
+        yield tmp_path
+        steps.append("down")
+
+    monkeypatch.setattr(runner, "running_demo", running_demo)
+    programs = [
+        Program(name, name, "", "", on_demo=name != "triggers") for name in ("cold_start", "triggers", "sustained")
+    ]
+    for program, arguments in runner.with_demo(programs):
+        steps.append((program.name, *arguments))
+    home = ("--home", str(tmp_path))
+    assert steps == ["demo", ("cold_start", *home), ("triggers",), ("sustained", *home), "down"]
+    assert [arguments for _, arguments in runner.with_demo(programs[:2])] == [(), ()]
 
 
 def test_options_are_passed_to_a_named_program(
