@@ -63,7 +63,7 @@ PROGRAMS = (
     Program("start_times", "whole_pipeline.start_times", "--rounds 5", "--rounds 9", on_demo=True),
     Program("nothing_new", "whole_pipeline.nothing_new", "--rounds 2", "--rounds 5", on_demo=True),
     Program("freshness_continuous", "whole_pipeline.freshness", "--continuous --rate 200 --minutes 3",
-            "--continuous --rate 200 --minutes 10", on_demo=True),
+            "--continuous --rate 200 --minutes 30", on_demo=True),
     Program("freshness_triggered", "whole_pipeline.freshness", "--rate 20 --minutes 3", "--rate 20 --minutes 10",
             on_demo=True),
     Program("sustained", "whole_pipeline.sustained", "--minutes 1", "--minutes 10", on_demo=True),
