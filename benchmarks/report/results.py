@@ -64,7 +64,9 @@ class Recorder:
 
     def write(self, options: argparse.Namespace, program: str, figures: Sequence[Figure]) -> Result:
         """Return the result with its goals evaluated; write it to `<program>.json` in the folder."""
-        shown = {name: value for name, value in vars(options).items() if name not in {"results", "home"}}
+        # Without options that are not given, and without paths of this machine.
+        shown = {name: value for name, value in vars(options).items() if value not in (None, []) and name != "home"}
+        shown = {name: value for name, value in shown.items() if not isinstance(value, Path)}
         result = Result(
             program=program,
             measured_at=datetime.now(UTC).replace(microsecond=0),
