@@ -15,8 +15,8 @@ import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,14 +77,18 @@ def run(program: Program, arguments: Sequence[str], folder: Path) -> int:
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
-def with_demo(programs: Sequence[Program]) -> Iterator[tuple[Program, Sequence[str]]]:
-    """Yield each program with its arguments for the demo's stack, which is started once if several programs need it."""
+def with_demo(programs: Sequence[Program]) -> Generator[tuple[Program, Sequence[str]], None, None]:
+    """Yield each program with its arguments for the demo's stack, which is started once if several programs need it.
+
+    If the demo fails, each program runs it on a stack of its own, and reports its error.
+    """
     need = [program for program in programs if program.on_demo]
     with ExitStack() as stack:
         home: Sequence[str] = ()
         for program in programs:
             if len(need) > 1 and program is need[0]:
-                home = ("--home", str(stack.enter_context(running_demo())))
+                with suppress(subprocess.CalledProcessError):
+                    home = ("--home", str(stack.enter_context(running_demo())))
             yield program, home if program.on_demo else ()
             if program in need[-1:]:
                 stack.close()
@@ -104,14 +108,15 @@ def main() -> int:
         parser.error(f"{more[0]}: further options are passed to a single named benchmark")
     console, failed = Console(stderr=True), []
     chosen = [each for each in PROGRAMS if each.name in (options.programs or names)]
-    for number, (program, home) in enumerate(with_demo(chosen), start=1):
-        arguments = [*(program.full if options.full else program.usual).split(), *more, *home]
-        console.print(f"[bold]{number} of {len(chosen)}: {program.name}[/bold] {' '.join(arguments)}")
-        started = time.monotonic()
-        if code := run(program, arguments, options.results.resolve()):
-            failed.append(program.name)
-            console.print(f"[red]{program.name} failed with exit code {code}[/red]")
-        console.print(f"{program.name} took {time.monotonic() - started:.0f} s")
+    with closing(with_demo(chosen)) as with_homes:
+        for number, (program, home) in enumerate(with_homes, start=1):
+            arguments = [*(program.full if options.full else program.usual).split(), *more, *home]
+            console.print(f"[bold]{number} of {len(chosen)}: {program.name}[/bold] {' '.join(arguments)}")
+            started = time.monotonic()
+            if code := run(program, arguments, options.results.resolve()):
+                failed.append(program.name)
+                console.print(f"[red]{program.name} failed with exit code {code}[/red]")
+            console.print(f"{program.name} took {time.monotonic() - started:.0f} s")
     found = results.read(options.results)
     console.print(goal_table.terminal(goal_table.ordered(found)))
     console.print(f"page: {page.write(found, options.results)}")

@@ -7,6 +7,8 @@ import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import CalledProcessError
+from typing import NoReturn
 
 import pytest
 
@@ -67,6 +69,15 @@ def test_programs_that_need_the_demo_share_one(monkeypatch: pytest.MonkeyPatch, 
     home = ("--home", str(tmp_path))
     assert steps == ["demo", ("cold_start", *home), ("triggers",), ("sustained", *home), "down"]
     assert [arguments for _, arguments in runner.with_demo(programs[:2])] == [(), ()]
+
+
+def test_without_a_shared_demo_each_program_starts_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def running_demo() -> NoReturn:
+        raise CalledProcessError(1, "cdc-lake demo")
+
+    monkeypatch.setattr(runner, "running_demo", running_demo)
+    programs = [Program(name, name, "", "", on_demo=True) for name in ("cold_start", "sustained")]
+    assert list(runner.with_demo(programs)) == [(programs[0], ()), (programs[1], ())]
 
 
 def test_options_are_passed_to_a_named_program(
