@@ -123,6 +123,8 @@ def test_types_and_table_version_suit_old_readers(new_table: NewTable) -> None:
     lines = properties.body.decode().splitlines()
     assert "hoodie.table.version=6" in lines
     assert "hoodie.table.type=COPY_ON_WRITE" in lines
+    [file] = [item for item in table.store.scan(table.spec.prefix) if item.key.endswith(".parquet")]
+    assert file.size < 40_000, "each reader of a small table reads a large Bloom filter"
 
 
 def test_columns_may_have_the_names_of_the_jobs_own_columns(new_table: NewTable) -> None:
