@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 
 from pyspark.sql import Column as SparkColumn
@@ -58,12 +58,24 @@ def _epochs(layout: RecordLayout) -> SparkColumn:
 def _decode(
     records: DataFrame, layout: RecordLayout, schema: TableSchema, rules: ValueRules, extra_columns: Sequence[str]
 ) -> DataFrame:
+    gateway = records.sparkSession.sparkContext._gateway
+    return records.select(*_columns(gateway, layout, schema, rules, tuple(extra_columns)))
+
+
+@lru_cache(maxsize=256)
+def _columns(
+    _gateway: object, layout: RecordLayout, schema: TableSchema, rules: ValueRules, extra_columns: tuple[str, ...]
+) -> tuple[SparkColumn | str, ...]:
+    """Return the columns of a decoded record, which are objects of the Java process behind the gateway.
+
+    Building them takes some 200 calls of that process for each column, longer than decoding a small batch.
+    """
     keys = {name.lower() for name in schema.key}
     key_only = None if layout.whole_deletes else field_text("__op").eqNullSafe("d")
     values = [_LakeValue(each, rules, None if each.name in keys else key_only) for each in layout.columns]
     # Spark's typed parsing would silently turn invalid values into NULL.
     events = [(name, kind, debezium_types.exact_cast(field_text(name), kind)) for name, kind in EVENT_FIELDS.items()]
-    return records.select(
+    return (
         *(F.col(name.removeprefix("__")).alias(name) for name in RECORD_COLUMNS),
         *extra_columns,
         *(value.typed.alias(value.name) for value in values),
