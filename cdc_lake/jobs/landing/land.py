@@ -28,6 +28,8 @@ from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.jobs.landing.raw_writer import WRITTEN_SCHEMA, RawWriter, SeenRecord
 
 MAX_ATTEMPTS = 5
+_RECORDS_PER_TASK = 25_000
+"""The fewest records for which another task is worth its start."""
 
 
 @dataclass(frozen=True)
@@ -206,13 +208,19 @@ def _newest(rows: Iterable[str]) -> dict[int, LastRecord]:
 
 
 def _read(spark: SparkSession, spec: LandSpec, ranges: Mapping[int, tuple[int, int]]) -> DataFrame:
-    """Read the ranges as a bounded batch; a Spark partition has a contiguous range of one topic partition, in order."""
+    """Read the ranges as a bounded batch; a Spark partition has a contiguous range of one topic partition, in order.
+
+    Long ranges are divided, so that a topic with one partition is read by several tasks.
+    """
+    records = sum(end - first for first, end in ranges.values())
+    tasks = min(spark.sparkContext.defaultParallelism, records // _RECORDS_PER_TASK)
     reader = spark.read.format("kafka").options(**kafka_options.options(spark, spec.kafka))
     return (
         reader.option("kafka.isolation.level", "read_committed")
         .option("assign", json.dumps({spec.topic: list(ranges)}))
         .option("startingOffsets", json.dumps({spec.topic: {str(p): first for p, (first, _) in ranges.items()}}))
         .option("endingOffsets", json.dumps({spec.topic: {str(p): end for p, (_, end) in ranges.items()}}))
+        .option("minPartitions", max(tasks, len(ranges)))
         .option("failOnDataLoss", "true")
         .option("includeHeaders", "true")
         .load()

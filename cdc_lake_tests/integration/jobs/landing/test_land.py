@@ -119,6 +119,21 @@ def test_committed_records_land_once_and_nothing_else(new_topic: NewTopic, count
         assert again.seconds < 1
 
 
+def test_a_long_range_of_one_partition_is_landed_by_several_tasks(
+    new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(land, "_RECORDS_PER_TASK", 10)
+    with new_topic(1) as topic:
+        for before, after in ((30, 30), (40, 7)):
+            topic.transaction({0: before})
+            topic.transaction({0: 5}, commit=False)
+            topic.transaction({0: after})
+            report = topic.land()
+            assert (report.records, report.objects) == (before + after, 2)
+            assert sorted(topic.landed()) == sorted(topic.committed)
+        assert topic.manifests()[-1].next_offsets() == topic.engines.kafka.end_offsets(topic.name)
+
+
 def test_a_topic_with_a_transaction_open_in_one_partition_is_not_settled(new_topic: NewTopic) -> None:
     """The end of a transaction over two partitions can be visible in one of them before the other."""
     with new_topic(2) as topic:
