@@ -2,7 +2,7 @@
 
 Dagster's code server starts them with multiprocessing's method `spawn`: a new interpreter imports all modules, which
 takes most of the time before the run's first step. With the method `forkserver`, one process without threads imports
-them once and is forked for each run. A run still loads the definitions itself, so that it sees changes of the YAML.
+them once, builds the definitions, and is forked for each run. A run after a change of the YAML builds them again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,13 @@ def fork_runs() -> None:
     """
     spawn: Any = multiprocessing.get_context("spawn")
     spawn.Process = multiprocessing.get_context("forkserver").Process
-    # The import of cdc_lake.definitions does not import the other two modules: loading the definitions does.
-    modules = ["cdc_lake.definitions", "cdc_lake.pipeline.component", "cdc_lake.profile_local"]
-    multiprocessing.set_forkserver_preload(modules)
+    # Opening Dagster's instance and the resources imports these. The process ignores a name that does not exist.
+    opened = ("sqlite_storage", "runs.sqlite", "event_log.sqlite", "schedules.sqlite")
+    modules = (
+        "cdc_lake.prebuilt_definitions",
+        "cdc_lake.profile_local",
+        "dagster._grpc.impl",
+        *(f"dagster._core.storage.{name}" for name in opened),
+        "upath",
+    )
+    multiprocessing.set_forkserver_preload(list(modules))

@@ -1,4 +1,4 @@
-"""The processes of runs are forks of one process that has imported the definitions."""
+"""The processes of runs are forks of one process that has built the definitions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dagster as dg
+import pytest
+
+from cdc_lake import definitions
+
 CODE_SERVER = """
 import json, multiprocessing, os, sys
 
 def run(queue):
-    queue.put((os.getpid(), os.getppid(), "cdc_lake.definitions" in sys.modules))
+    imported = "cdc_lake.definitions" in sys.modules
+    from cdc_lake import definitions
+
+    queue.put((os.getpid(), os.getppid(), imported, definitions.defs() is definitions.defs()))
 
 if __name__ == "__main__":
     from cdc_lake.run_processes import fork_runs
@@ -29,11 +37,23 @@ if __name__ == "__main__":
 """
 
 
-def test_runs_are_forks_of_a_process_with_the_modules(tmp_path: Path) -> None:
+def test_runs_are_forks_of_a_process_with_the_definitions(tmp_path: Path) -> None:
     script = tmp_path / "code_server.py"
     script.write_text(CODE_SERVER)
     found = json.loads(subprocess.run([sys.executable, script], check=True, capture_output=True, text=True).stdout)
-    (first, parent, imported), (second, same, again) = found["runs"]
+    (first, parent, *built), (second, same, *again) = found["runs"]
     assert first != second
     assert parent == same != found["server"]
-    assert (imported, again, found["exit code"]) == (True, True, 0)
+    assert (built, again, found["exit code"]) == ([True, True], [True, True], 0)
+
+
+def test_definitions_are_built_again_after_a_file_has_changed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    built = iter(range(3))
+    monkeypatch.setattr(definitions, "FOLDER", tmp_path)
+    monkeypatch.setattr(definitions, "_build", lambda: dg.Definitions(metadata={"build": next(built)}))
+    monkeypatch.setattr(definitions, "_prebuilt", None)
+    (tmp_path / "defs.yaml").write_text("name: shop")
+    definitions.prebuild()
+    assert [definitions.defs().metadata["build"].value for _ in range(2)] == [0, 0]
+    (tmp_path / "defs.yaml").write_text("name: store")
+    assert [definitions.defs().metadata["build"].value for _ in range(2)] == [1, 2]
