@@ -26,6 +26,7 @@ LONGEST_FIRST = (
     "faults/kills/test_kills",
     "faults/verify/test_verify_under_load",
     "faults/writers/test_failpoints",
+    "faults/writers/test_polled_kills",
     "faults/writers/test_writers",
     "faults/stream/test_slot",
     "faults/writers/test_resnapshot_kills",

@@ -50,13 +50,13 @@ class DagsterDev:
 
     def wait_ready(self, seconds: float = 180) -> None:
         """Wait until the daemon runs and evaluates sensors."""
-        Retrying(
-            retry=retry_if_result(lambda found: found is None), stop=stop_after_delay(seconds), wait=wait_fixed(0.5)
-        )(self.daemon)
+        Retrying(retry=retry_if_result(lambda found: not found), stop=stop_after_delay(seconds), wait=wait_fixed(0.5))(
+            self.daemons
+        )
 
-    def daemon(self) -> psutil.Process | None:
-        """Return the daemon, which evaluates the sensors and launches runs."""
-        return next((each for each in self._all() if "dagster._daemon" in " ".join(_command(each))), None)
+    def daemons(self) -> list[psutil.Process]:
+        """Return the daemon, which evaluates the sensors and launches runs, if there is one."""
+        return self._sorted(each for each in self._all() if "dagster._daemon" in " ".join(_command(each)))
 
     def runs(self) -> list[psutil.Process]:
         """Return the processes of the current runs, oldest first: forks of the process that imports the definitions."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
@@ -86,14 +86,16 @@ def run(
     stack: NorthwindStack,
     seed: int,
     plan: Iterator[Kill],
-    enough: Callable[[Counter[str]], bool],
+    enough: Callable[[int], bool],
     rate: float,
     report: Print,
     pause_after: int | None = None,
     mode: Mode = "triggered",
+    required: Collection[str] = (),
 ) -> CampaignResult:
-    """Run a campaign in a mode until `enough` returns true for the kills by target.
+    """Run a campaign in a mode until `enough` returns true for the number of kills.
 
+    A required target that did not run in its turns is killed at the end, when it does.
     After each `pause_after` kills there is a pause until the lake has a new commit: without pauses no run would end,
     and only the beginning of runs would be tested. Traffic continues during the pause.
     Raises AssertionError for anything lost, doubled or not repaired.
@@ -117,12 +119,16 @@ def run(
         with ProcessKiller(stack.cli, dagster, log) as killer, traffic(stack, rate, seed) as changing:
             with LagWatch(stack) as watch:
                 last_pause = 0
-                while not enough(killer.kills):
+                while not enough(killer.kills.total()):
                     if pause_after is not None and killer.kills.total() - last_pause >= pause_after:
                         last_pause = killer.kills.total()
                         log(f"a pause of {_pause(watch, stack):.0f} s, until the lake had a new commit")
                     killer.kill(next(plan))
                     assert not killer.faults, killer.faults
+                for target in sorted(set(required) - set(killer.kills)):
+                    killer.wait_repaired()
+                    killer.kill(Kill(0, (target,), 0), PAUSE_SECONDS)
+                    assert killer.kills[target], f"{target} did not run within {PAUSE_SECONDS:.0f} s"
             killer.wait_repaired()
             result.traffic = changing.stop()
             result.kills, result.repairs, result.lag = dict(killer.kills), killer.repairs, watch.seconds

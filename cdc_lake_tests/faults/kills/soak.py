@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
@@ -55,8 +54,8 @@ def main() -> int:
         ends = time.monotonic() + options.minutes * 60
         kills = plan(options.seed, options.every, options.mode)
 
-        def enough(killed: Counter[str]) -> bool:
-            return killed.total() >= options.kills and time.monotonic() > ends
+        def enough(killed: int) -> bool:
+            return killed >= options.kills and time.monotonic() > ends
 
         pause_after = options.pause_after or None
         result = kill_campaign.run(stack, options.seed, kills, enough, options.rate, log, pause_after, options.mode)
