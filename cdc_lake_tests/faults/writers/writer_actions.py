@@ -143,4 +143,4 @@ def land_through(endpoint: str) -> Mapping[str, Any]:
     at = replace(location(found["store"]), endpoint_url=endpoint)
     kafka = found["kafka"]
     spec = table_progress.landing_input(table(), kafka, at).spec
-    return asdict(spark().run(land.run, replace(spec, records_per_object=20)))
+    return asdict(spark().run(land.run, replace(spec, records_per_object=5)))
