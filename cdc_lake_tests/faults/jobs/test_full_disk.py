@@ -30,7 +30,7 @@ BUCKET, _NUMBERS = "full-disk", count(1)
 DISK = "24m"
 LEFT = 96 * 1024
 """Enough for a lease and a manifest, too little for a data file."""
-KEYS = 10_000
+KEYS = 6000
 """Neither the base file nor the log file of so many changes fits."""
 FAULTS = (StoreRefusedError, StoreUnreachableError)
 """s3proxy answers 500, or closes the connection of a put that it cannot write."""
