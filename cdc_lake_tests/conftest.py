@@ -9,6 +9,7 @@ from cdc_lake.contract.objects import store
 from cdc_lake_tests.helpers.browser import browser, chromium
 from cdc_lake_tests.pytest_hooks import durations
 from cdc_lake_tests.pytest_hooks.collection_order import pytest_collection_modifyitems, pytest_xdist_make_scheduler
+from cdc_lake_tests.pytest_hooks.drawn_tests import pytest_itemcollected
 from cdc_lake_tests.pytest_hooks.durations import pytest_sessionstart
 from cdc_lake_tests.pytest_hooks.skips import pytest_runtest_makereport
 from cdc_lake_tests.pytest_hooks.trial_counts import (
@@ -27,6 +28,7 @@ __all__ = [
     "count_trials",
     "pytest_collection_modifyitems",
     "pytest_configure",
+    "pytest_itemcollected",
     "pytest_runtest_makereport",
     "pytest_sessionfinish",
     "pytest_sessionstart",

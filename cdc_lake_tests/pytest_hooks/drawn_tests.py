@@ -2,6 +2,9 @@
 
 A module sets how many of its tests run as `TESTS_IN_CI`. Of LONG_FILES, files that together take at most
 MINUTES_IN_CI run. Tests and files that the command line names always run.
+
+Tests of integration/ and e2e/ that are the same in every run of CI have the marker SAME_IN_CI: a run of all sizes need
+not repeat them.
 """
 
 from __future__ import annotations
@@ -12,9 +15,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from cdc_lake_tests.pytest_hooks.long_test_sizes import is_full, seed
+from cdc_lake_tests.pytest_hooks.long_test_sizes import drawn, full_only, is_full, seed, size
 
 NUMBER = "TESTS_IN_CI"
+SAME_IN_CI = "same_in_ci"
 LONG_FILES: Mapping[str, float] = {
     "e2e/test_aws_profile.py": 6,
     "e2e/test_docs.py": 2.5,
@@ -36,6 +40,14 @@ LONG_FILES: Mapping[str, float] = {
 }
 """Minutes of each file and its share of a stack's start, on a machine where all unit tests take four minutes."""
 MINUTES_IN_CI = 18
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test if the sizes of its module are fixed, and every run of CI has all of them."""
+    if _file(item).startswith(("e2e/", "integration/")) and _file(item) not in LONG_FILES:
+        names, sizes = vars(_module(item)), (drawn, full_only, size)
+        if NUMBER not in names and not any(value is each for value in names.values() for each in sizes):
+            item.add_marker(SAME_IN_CI)
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:

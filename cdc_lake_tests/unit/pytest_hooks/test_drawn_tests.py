@@ -77,3 +77,23 @@ def test_full_runs_and_named_files_have_all_tests(pytester: pytest.Pytester, mon
     assert len(passed(pytester, "test_long.py::test_3")) == 1
     monkeypatch.setenv(long_test_sizes.VARIABLE, "1")
     assert len(passed(pytester)) == 5
+
+
+def test_tests_that_are_the_same_in_every_run_of_ci_are_marked(pytester: pytest.Pytester) -> None:
+    hooks = "from cdc_lake_tests.pytest_hooks.drawn_tests import pytest_itemcollected\n"
+    pytester.makeconftest(hooks + CONFTEST.format(files={"e2e/test_drawn.py": 1}))
+    pytester.makeini(f"[pytest]\nmarkers = {drawn_tests.SAME_IN_CI}")
+    folder = pytester.mkdir("cdc_lake_tests")
+    test = "def test_it(): pass\n"
+    sized = f"from {long_test_sizes.__name__} import size\n"
+    for file, text in {
+        "e2e/test_same.py": test,
+        "e2e/test_drawn.py": test,
+        "integration/jobs/test_sized.py": sized + test,
+        "integration/jobs/test_number.py": "TESTS_IN_CI = 1\n" + test,
+        "faults/test_fault.py": test,
+    }.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(text)
+    found = passed(pytester, "-m", drawn_tests.SAME_IN_CI, "--import-mode=importlib", "cdc_lake_tests")
+    assert found == ["cdc_lake_tests/e2e/test_same.py::test_it"]
