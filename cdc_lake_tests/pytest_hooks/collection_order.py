@@ -22,15 +22,16 @@ LONGEST_FIRST = (
     "integration",
     # The process that has the fault tests' stack and their Spark session keeps both until its last fault test.
     "faults/infra",
-    "faults/kills/test_merge_on_read_kills",
-    "faults/kills/test_kills",
-    "faults/verify/test_verify_under_load",
     "faults/writers/test_failpoints",
+    "faults/kills/test_kills",
+    "faults/kills/test_merge_on_read_kills",
     "faults/writers/test_polled_kills",
-    "faults/writers/test_writers",
-    "faults/stream/test_slot",
-    "faults/writers/test_resnapshot_kills",
+    "faults/stream/test_without_exactly_once",
     "faults/kills/test_demo_kills",
+    "faults/writers/test_writers",
+    "faults/writers/test_resnapshot_kills",
+    "faults/verify/test_verify_under_load",
+    "faults/stream/test_slot",
     "faults",
 )
 ONE_STACK = {
