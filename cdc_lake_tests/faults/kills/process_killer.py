@@ -16,7 +16,7 @@ from cdc_lake_tests.faults.kills.kill_plan import COMPONENTS, DAEMON, RUN, SERVE
 from cdc_lake_tests.helpers.command_line import CommandLine
 
 _START_SECONDS = 15.0
-"""How long a planned kill of Dagster's processes and Spark's waits for one to start."""
+"""How long a kill of one of Dagster's or Spark's processes waits for one to start."""
 _POLL_SECONDS = 1.0
 _REPAIR_SECONDS = 300.0
 _MAX_FAILURES = 6
@@ -47,12 +47,12 @@ class ProcessKiller:
             self._change.notify_all()
         self._repairer.join()
 
-    def kill(self, planned: Kill, start_seconds: float = _START_SECONDS) -> None:
-        """Wait for the kill's time, then kill the targets that run, or start within this number of seconds."""
+    def kill(self, planned: Kill) -> None:
+        """Wait for the kill's time, then kill the targets that run."""
         self._stopped.wait(planned.after)
         damaged = False
         for target in planned.targets:
-            process = self._find(target, planned.into, start_seconds)
+            process = self._find(target, planned.into)
             if process is None:
                 self._log(f"{target}: not running")
                 continue
@@ -78,13 +78,13 @@ class ProcessKiller:
             self._change.notify_all()
             return self._requests
 
-    def _find(self, target: str, into: float, start_seconds: float) -> psutil.Process | None:
+    def _find(self, target: str, into: float) -> psutil.Process | None:
         if target in COMPONENTS:
             pid = {each.name: each.pid for each in self._cli.stack.status()}[target]
             return None if pid is None else psutil.Process(pid)
         dagster = self._dagster
         find = {DAEMON: dagster.daemons, RUN: dagster.runs, SERVER: dagster.servers, SPARK: dagster.sparks}[target]
-        deadline = time.monotonic() + start_seconds
+        deadline = time.monotonic() + _START_SECONDS
         waited = False
         while time.monotonic() < deadline:
             found = find()
