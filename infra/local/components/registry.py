@@ -7,6 +7,7 @@ is not stored, so that no other token can be created.
 from __future__ import annotations
 
 import base64
+import shutil
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -25,6 +26,9 @@ HEAP = "256m"
 NAME = "registry"
 _ARTIFACT = "apicurio-registry-app"
 _CREDENTIALS = "credentials.json"
+_DATA = "data"
+_FIRST_START = "first-start"
+"""A file that exists from before the database is created until the registry has answered for the first time."""
 _SUBJECT = "cdc-lake"
 _EXPIRES = 4_102_444_800
 """2100-01-01: Apicurio rejects tokens without an expiry. To invalidate a token, delete the credentials file."""
@@ -82,6 +86,7 @@ class RegistryComponent:
         secrets.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
         # In Java's properties format no character of a token needs an escape.
         write_atomic(secrets, f"registry.authorization=Bearer {credentials.token}\n")
+        _delete_incomplete_database(folder)
 
     def launch(self, context: StackContext) -> Launch:
         """Return the server's process. It reads config/application.properties in its working folder."""
@@ -111,7 +116,21 @@ class RegistryComponent:
                 )
 
     def after_ready(self, context: StackContext) -> None:
-        """Do nothing: converters register schemas."""
+        """Record that the database is complete. Converters register schemas, when Connect has started."""
+        (context.folder(self.name) / _FIRST_START).unlink(missing_ok=True)
+
+
+def _delete_incomplete_database(folder: Path) -> None:
+    """Delete a database whose creation was interrupted, by a kill or a lost port; it can't contain schemas.
+
+    Apicurio creates the tables one after another, takes a database with some of them for complete, and then either
+    ends or returns status 500 for each request.
+    """
+    first_start, data = folder / _FIRST_START, folder / _DATA
+    if first_start.exists() and data.exists():
+        shutil.rmtree(data)
+    if not data.exists():
+        first_start.touch()
 
 
 def _new_credentials() -> _Credentials:

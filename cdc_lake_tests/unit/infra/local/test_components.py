@@ -136,6 +136,25 @@ def test_temporary_files_of_engines_are_in_a_private_folder(context: StackContex
         assert not left.exists(), "left by a killed process"
 
 
+def test_a_registry_database_that_was_not_completed_is_created_again(context: StackContext) -> None:
+    registry = RegistryComponent()
+
+    def start() -> bool:
+        """Prepare a start; return whether it finds a database. Create one."""
+        registry.prepare(context)
+        database = context.home / "registry" / "data" / "registry.mv.db"
+        found = database.exists()
+        database.parent.mkdir(exist_ok=True)
+        database.touch()
+        return found
+
+    assert not start()
+    assert not start(), "the first start was interrupted"
+    registry.after_ready(context)
+    assert start()
+    assert start(), "only the first start creates the database"
+
+
 def test_the_connect_workers_rest_api_requires_a_password(context: StackContext) -> None:
     component = ConnectComponent()
     component.prepare(context)
