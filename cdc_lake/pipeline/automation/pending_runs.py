@@ -1,6 +1,7 @@
 """Find the runs that a table needs: each function returns the next run's position, or the reason why none is needed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import dagster as dg
 
@@ -9,6 +10,7 @@ from cdc_lake.jobs.adoption.sink import Sink
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.pipeline import lake_commit, table_progress
 from cdc_lake.pipeline.automation.run_requests import Pending
+from cdc_lake.pipeline.automation.sensors.parallel_map import is_outage
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.operations import landing_modes
 from cdc_lake.pipeline.parquet_target import registering
@@ -39,15 +41,35 @@ def pending_adoption(table: PipelineTable, sink: Sink, kafka: Kafka, store: Obje
     return f"land:{table.topic}:{found.state.topic_id}:after-manifest-{found.spec.head}:objects-{digest}"
 
 
-def pending_apply(table: PipelineTable, store: ObjectStore, owner: str) -> Pending:
-    """Return the position of a run that applies new manifests, or a new version of the source's schema, to a target."""
-    return _first(_pending_apply(each, store, owner) for each in table.in_targets)
+def pending_apply(
+    table: PipelineTable, store: ObjectStore, owner: str, reported: Mapping[dg.AssetKey, str] | None = None
+) -> Pending:
+    """Return the position of a run that applies new manifests, or a new version of the source's schema, to a target.
 
+    With `reported` (see reported_instants()), if there is none, return that of a run that reports a lake commit which
+    is not in `reported`. The catalog may lack such a commit: its run failed after the commit, or a command wrote it
+    (`dlq replay`, `resnapshot`, the purge).
 
-def _first(found: Iterable[Pending]) -> Pending:
-    """Return the first position, else the first reason."""
-    pending = list(found)
-    return next((each for each in pending if isinstance(each, str)), pending[0])
+    A ContractError of one target is raised only if no other target needs a run.
+    """
+    finders: list[Callable[[], Pending]] = [partial(_pending_apply, each, store, owner) for each in table.in_targets]
+    if reported is not None:
+        finders += [partial(_pending_report, each, store, reported.get(each.key("lake"))) for each in table.in_targets]
+    reasons, errors = [], []
+    for find in finders:
+        try:
+            found = find()
+        except ContractError as error:
+            if is_outage(error):
+                raise
+            errors.append(error)
+            continue
+        if isinstance(found, str):
+            return found
+        reasons.append(found)
+    if errors:
+        raise errors[0]
+    return reasons[-1]
 
 
 def _pending_apply(table: PipelineTable, store: ObjectStore, owner: str) -> Pending:
@@ -77,15 +99,6 @@ def reported_instants(instance: dg.DagsterInstance, tables: Iterable[PipelineTab
             instant = event.asset_materialization.metadata.get("instant")
             found[key] = "" if instant is None else str(instant.value)
     return found
-
-
-def pending_report(table: PipelineTable, store: ObjectStore, reported: Mapping[dg.AssetKey, str]) -> Pending:
-    """Return the position of a run that reports a lake commit that is not in `reported` (see reported_instants()).
-
-    The catalog may lack such a commit. Its run failed after the commit, or a command wrote it (`dlq replay`,
-    `resnapshot`, the purge).
-    """
-    return _first(_pending_report(each, store, reported.get(each.key("lake"))) for each in table.in_targets)
 
 
 def _subject(table: PipelineTable) -> str:

@@ -1,16 +1,13 @@
 """The sensor that launches apply runs for records that were landed, but not applied by the same run."""
 
-from collections.abc import Mapping
-
 import dagster as dg
 
 from cdc_lake.pipeline.automation.jobs import Jobs
-from cdc_lake.pipeline.automation.pending_runs import pending_apply, pending_report, reported_instants
-from cdc_lake.pipeline.automation.run_requests import Pending, Tick
+from cdc_lake.pipeline.automation.pending_runs import pending_apply, reported_instants
+from cdc_lake.pipeline.automation.run_requests import Tick
 from cdc_lake.pipeline.automation.sensors.parallel_map import map_tables
 from cdc_lake.pipeline.automation.sensors.table_runs import apply_name, request_apply
 from cdc_lake.pipeline.pipeline import Pipeline
-from cdc_lake.pipeline.pipeline_table import PipelineTable
 from resources.object_store import ObjectStore
 
 
@@ -27,12 +24,8 @@ def build(pipeline: Pipeline, jobs: Jobs, seconds: int) -> dg.SensorDefinition:
     def apply(context: dg.SensorEvaluationContext, store: ObjectStore) -> Tick:
         # Dagster's storage is read once, and not by the threads.
         reported = reported_instants(context.instance, pipeline.lake_tables)
-        pending = map_tables(context, pipeline.tables, lambda table: _pending(table, store, reported))
+        owner = apply_name(pipeline)
+        pending = map_tables(context, pipeline.tables, lambda table: pending_apply(table, store, owner, reported))
         return request_apply(context, jobs, pending).tick
 
     return apply
-
-
-def _pending(table: PipelineTable, store: ObjectStore, reported: Mapping[dg.AssetKey, str]) -> Pending:
-    pending = pending_apply(table, store, owner=apply_name(table.pipeline))
-    return pending_report(table, store, reported) if isinstance(pending, dg.SkipReason) else pending

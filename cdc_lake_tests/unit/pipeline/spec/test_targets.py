@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.errors import ContractError, ObjectDamagedError
+from cdc_lake.contract.table import timeline
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.assets.catalog_tables import register
 from cdc_lake.pipeline.assets.dataset import require_readable
 from cdc_lake.pipeline.automation.pending_runs import pending_apply
+from cdc_lake.pipeline.automation.run_requests import Pending
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.pipeline import Pipeline
@@ -105,6 +108,26 @@ def test_a_run_is_needed_while_one_target_is_behind(pipeline: Pipeline, shop: Sh
     pending = pending_apply(pipeline.tables[0], shop.resources["store"], owner="test")
     assert isinstance(pending, str)
     assert pending.startswith("apply:shop.sales.orders:log.orders:")
+
+
+def test_a_damaged_target_does_not_stop_the_others(pipeline: Pipeline, shop: Shop) -> None:
+    plain, log = pipeline.tables[0].in_targets
+    shop.order(1)
+    shop.carry()
+    [commit] = [each.key for each in shop.bucket.scan(f"{plain.lake_prefix}.hoodie/") if each.key.endswith(".commit")]
+    shop.bucket.delete([commit])
+    shop.bucket.put_new(commit, b"damaged")
+
+    def pending(reported: Mapping[dg.AssetKey, str]) -> Pending:
+        return pending_apply(pipeline.tables[0], shop.resources["store"], "test", reported)
+
+    assert str(pending({})).startswith("apply:shop.sales.orders:log.orders:")
+    shop.apply(log)
+    applied = timeline.last_commit(shop.bucket, log.lake_prefix)
+    assert applied is not None
+    assert pending({}) == f"report:shop.sales.orders:log.orders:{applied.instant}"
+    with pytest.raises(ObjectDamagedError, match=commit):
+        pending({log.key("lake"): applied.instant})
 
 
 @pytest.mark.parametrize(
