@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.table import Table
 
-from benchmarks.goals import GoalResult
+from benchmarks.goals import GoalResult, unmeasured
 from benchmarks.report.results import Result
 
 HEADINGS = ("goal", "measured", "bound", "met", "limiting factor")
@@ -19,13 +19,14 @@ def cells(goal: GoalResult) -> tuple[str, ...]:
     bound = "" if goal.bound is None else f"{goal.bound:.3g}"
     if goal.against:
         bound += f" = {goal.against}"
-    limit = goal.limit if goal.met is False else ""
-    return f"{goal.number}: {goal.measure}", measured, bound, MET[goal.met], limit
+    return f"{goal.number}: {goal.measure}", measured, bound, MET[goal.met], goal.limit
 
 
 def ordered(results: Iterable[Result]) -> list[GoalResult]:
-    """Return the goals of all results by number."""
-    return sorted((goal for result in results for goal in result.goals), key=lambda goal: goal.number)
+    """Return all goals by number: those of the results, and those that no result has."""
+    known = tuple(results)
+    missing = unmeasured(result.program for result in known)
+    return sorted((*(goal for result in known for goal in result.goals), *missing), key=lambda goal: goal.number)
 
 
 def terminal(goals: Iterable[GoalResult]) -> Table:

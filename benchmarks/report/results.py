@@ -76,7 +76,7 @@ class Recorder:
             machine=machine(self._load),
             versions=versions(),
             figures=tuple(figures),
-            goals=evaluate(program, figures),
+            goals=evaluate(program, figures, shown),
         )
         if options.results is not None:
             options.results.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,6 @@ from cdc_lake.profile import resolved
 from cdc_lake_tests.helpers.source_changes.order_traffic import Traffic
 
 ORDER = 10250  # the traffic does not change orders whose number ends in 0
-FIRST_DAY = date(2000, 1, 1)
 QUERY = f"SELECT shipped_date FROM datalake.cdc_events WHERE order_id = {ORDER}"  # noqa: S608 - a constant
 QUERY_SECONDS = 0.25
 MARKER_SECONDS = 1.0
@@ -53,8 +52,12 @@ MARKER_SECONDS = 1.0
 
 @dataclass
 class Markers:
-    """The times at which the markers 0, 1, … were committed and first seen, in seconds since 1970."""
+    """The times at which the markers 0, 1, … were committed and first seen, in seconds since 1970.
 
+    Marker n is the shipped date `first_day` + n days.
+    """
+
+    first_day: date
     committed: list[float] = field(default_factory=list)
     seen: list[float] = field(default_factory=list)
     queries: list[float] = field(default_factory=list)
@@ -64,7 +67,7 @@ class Markers:
         """Commit a marker each second until `stop` is set."""
         with closing(psycopg2.connect(dsn)) as connection:
             while not stop.wait(MARKER_SECONDS):
-                day = FIRST_DAY + timedelta(days=len(self.committed))
+                day = self.first_day + timedelta(days=len(self.committed))
                 with connection, connection.cursor() as cursor:
                     cursor.execute("update datalake.orders set shipped_date = %s where order_id = %s", (day, ORDER))
                 self.committed.append(time.time())
@@ -76,7 +79,7 @@ class Markers:
             day = query()
             now = time.time()
             self.queries.append(now - started)
-            visible = 0 if day is None or day < FIRST_DAY else (day - FIRST_DAY).days + 1
+            visible = 0 if day is None or day < self.first_day else (day - self.first_day).days + 1
             self.seen += [now] * (visible - len(self.seen))
             time.sleep(max(0.0, QUERY_SECONDS - (now - started)))
 
@@ -99,7 +102,11 @@ def measure(minutes: float, rate: float) -> list[Figure]:
     dsn = make_dsn(
         host=postgres.host, port=postgres.port, user=postgres.user, password=postgres.password, dbname="devdb"
     )
-    stop, markers, traffic = threading.Event(), Markers(), Traffic(dsn, seed=1, rate=rate - 1 / MARKER_SECONDS)
+    with closing(psycopg2.connect(dsn)) as connection, connection.cursor() as cursor:
+        cursor.execute("select shipped_date from datalake.orders where order_id = %s", (ORDER,))
+        [(shipped,)] = cursor.fetchall()
+    stop, markers = threading.Event(), Markers(shipped + timedelta(days=1))
+    traffic = Traffic(dsn, seed=1, rate=rate - 1 / MARKER_SECONDS)
     threads = [
         threading.Thread(target=markers.write, args=(dsn, stop)),
         threading.Thread(target=traffic.run, args=(stop.is_set,)),

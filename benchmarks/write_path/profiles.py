@@ -121,9 +121,9 @@ def main() -> int:
     recorder = Recorder(parser)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cdc-lake-bench-") as scratch:
-        folder = options.folder or Path(scratch)
-        events, settings = folder.resolve() / "events", Path(scratch) / "events.properties"
-        events.mkdir(parents=True)
+        folder = (options.folder or Path(scratch)).resolve()
+        events, settings = folder / "events", Path(scratch) / "events.properties"
+        events.mkdir(parents=True, exist_ok=True)
         settings.write_text(event_log_settings(events), encoding="utf-8")
         with running_table(counted=False, additions=SparkAdditions(properties=[settings])) as table:
             profiles = {records: profile(table, records, options.rounds, folder) for records in options.records}

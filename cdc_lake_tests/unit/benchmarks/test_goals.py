@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import pytest
 
 from benchmarks import goals
 from benchmarks.__main__ import PROGRAMS
-from benchmarks.goals import GOALS, Goal, GoalResult, evaluate
+from benchmarks.goals import GOALS, SIZES, Goal, GoalResult, evaluate, unmeasured
 from benchmarks.report.figures import Figure, value_of
 
 
 def evaluated(goal: Goal, *figures: Figure, monkeypatch: pytest.MonkeyPatch) -> GoalResult:
     monkeypatch.setattr(goals, "GOALS", (goal,))
-    [found] = evaluate(goal.program, figures)
+    [found] = evaluate(goal.program, figures, {})
     return found
 
 
@@ -47,6 +49,27 @@ def test_without_the_figure_or_the_peer_nothing_is_evaluated(monkeypatch: pytest
     assert evaluated(goal, figure(5, "other"), monkeypatch=monkeypatch).met is None
 
 
+@pytest.mark.parametrize(
+    ("rows", "met", "limit"),
+    [
+        (100, None, "evaluated with --rows 1,000 and more"),
+        (1000, False, "the disk"),
+        ([10, 1000], False, "the disk"),
+        (None, None, "evaluated with --rows 1,000 and more"),
+    ],
+)
+def test_a_goal_is_evaluated_at_its_size_only(
+    rows: object, met: bool | None, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(goals, "GOALS", (Goal(1, "m", "p", "load", "s", bound=1, limit="the disk"),))
+    monkeypatch.setattr(goals, "SIZES", {"p": ("rows", 1000)})
+    [found] = evaluate("p", [figure(5)], {"rows": rows})
+    assert (found.measured, found.bound, found.met, found.limit) == (5, 1, met, limit)
+    [missing] = unmeasured(["another program"])
+    assert (missing.measured, missing.met, missing.limit) == (None, None, "")
+    assert unmeasured(["p"]) == ()
+
+
 def test_a_figure_that_is_part_of_a_series_is_not_evaluated_and_a_doubled_one_is_an_error() -> None:
     assert value_of([figure(1, size=10), figure(2)], "load", "s", "cdc-lake") == 2
     with pytest.raises(ValueError, match="'load' of cdc-lake in s: it was measured 2 times"):
@@ -56,5 +79,9 @@ def test_a_figure_that_is_part_of_a_series_is_not_evaluated_and_a_doubled_one_is
 def test_every_goal_of_the_issue_has_a_program_that_is_run() -> None:
     assert {goal.number for goal in GOALS} == set(range(1, 13))
     assert {goal.program for goal in GOALS} <= {program.name for program in PROGRAMS}
+    full = {program.name: program.full.split() for program in PROGRAMS}
+    for program, (argument, least) in SIZES.items():
+        values = full[program][full[program].index(f"--{argument}") + 1 :]
+        assert max(float(value) for value in takewhile(str.isdigit, values)) >= least
     assert all(goal.reported or goal.bound is not None or goal.peer is not None for goal in GOALS)
     assert len({(goal.number, goal.measure) for goal in GOALS}) == len(GOALS)
