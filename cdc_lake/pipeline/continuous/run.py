@@ -158,17 +158,16 @@ def _report_asset(
 ) -> None:
     """Report an asset's batches and error. If a system does not answer, the next report includes the batches."""
     batches, failed = loop.unreported()
-    if failed is not None:
-        report(dg.AssetObservation(key, metadata={"error": dg.MetadataValue.text(_message(failed))}))
-    if not batches:
-        return
     try:
-        metadata = result(batches).metadata
+        if failed is not None:
+            report(dg.AssetObservation(key, metadata={"error": dg.MetadataValue.text(_message(failed))}))
+        if batches:
+            report(dg.AssetMaterialization(key, metadata=result(batches).metadata))
+            loop.reported(len(batches))
     except (ContractError, ResourceError) as error:
         _log.warning("Cannot report %s yet: %s", key.to_user_string(), _message(error))
-        return
-    report(dg.AssetMaterialization(key, metadata=metadata))
-    loop.reported(len(batches))
+    except Exception:  # noqa: BLE001 - Dagster's storage raises its driver's errors, which must not end the loops
+        _log.exception("Cannot report %s yet", key.to_user_string())
 
 
 def _message(error: Exception) -> str:

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from queue import Queue
+from sqlite3 import OperationalError
 
 import dagster as dg
 import pytest
@@ -117,14 +118,19 @@ def test_reports_are_made_while_it_runs(shop: Shop) -> None:
         assert reports.get(timeout=BOUND).asset_key.path[1] in {"raw", "lake"}
 
 
-def test_a_report_that_is_not_possible_is_made_later(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Landing and applying continue while Athena does not answer, and nothing is missing in the sums."""
+@pytest.mark.parametrize(
+    "error", [ResourceError("Athena does not answer.", ""), OperationalError("database is locked")]
+)
+def test_a_report_that_is_not_possible_is_made_later(
+    error: Exception, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Landing and applying continue meanwhile, and nothing is missing in the sums."""
     asked = threading.Event()
     result = lake.result
 
     def down(*_: object) -> dg.MaterializeResult[None]:
         asked.set()
-        raise ResourceError("Athena does not answer.", "")
+        raise error
 
     monkeypatch.setattr(lake, "result", down)
     with running(shop, seconds=0.2) as (reports, _):
