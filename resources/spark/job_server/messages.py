@@ -46,13 +46,16 @@ class Retired:
     """The response of a server that shuts down and did not start the job; the client can send it to another server."""
 
 
-def version(settings: str, folders: Iterable[Path]) -> str:
-    """Return a digest of settings and of the names, sizes and times of all Python modules below the folders."""
+def version(settings: str, paths: Iterable[Path]) -> str:
+    """Return a digest of settings, and of the names, sizes and times of files.
+
+    A path is a file, or a folder whose Python modules count. A file that does not exist does not count.
+    """
     found = hashlib.sha256(settings.encode())
-    for folder in folders:
-        for path in sorted(folder.rglob("*.py")):
-            status = path.stat()
-            found.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+    for path in paths:
+        for each in sorted(path.rglob("*.py")) if path.is_dir() else filter(Path.exists, [path]):
+            status = each.stat()
+            found.update(f"{each}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     return found.hexdigest()
 
 

@@ -70,7 +70,8 @@ class ServedSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
     def version(self) -> str:
         """Return the version of settings and code; the server of another version is replaced."""
         settings = self.spark.model_dump_json(exclude={"java_options", "hint"})
-        return version(settings, map(Path, self.code))
+        files = (*self.spark.properties, *filter(None, [self.spark.log4j]))
+        return version(settings, map(Path, (*self.code, *files)))
 
     def warm(self) -> None:
         """Start the server and its session in a thread. Raises nothing: run() repeats a failed start."""

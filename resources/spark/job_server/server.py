@@ -60,7 +60,7 @@ class _Handler(socketserver.StreamRequestHandler):
             request: Request = pickle.load(self.rfile)  # noqa: S301 - only the server's user can send
         except EOFError:  # a sender that only wanted the server to be started
             return
-        except (ImportError, AttributeError):  # the sender's code has a module or a class that this server's lacks
+        except Exception:  # noqa: BLE001 - of any kind: a class of the sender's code differs from this server's
             self._retire()
             return
         if request.version != self.server.version:
