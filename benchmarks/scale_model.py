@@ -6,6 +6,7 @@ that arrived during the batch before it. So at `rate` changes a second a batch t
 
 CPU seconds for a change, the fixed seconds of a batch and the rate of one connector are those of the newest results of
 `landing_rate`, `small_batch` and `sustained`; a core of EMR Serverless is assumed to be as fast as one of that machine.
+A connector may be faster than the rate of `sustained`, which is at most the rate at which that program writes.
 
     python -m benchmarks.scale_model
     python -m benchmarks.scale_model --check      # compares the model with backlogs on one core and on two cores
@@ -20,7 +21,7 @@ import math
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -191,6 +192,22 @@ def check(measured: Measured, records: int) -> list[Figure]:
     return figures
 
 
+MEASURES: Sequence[tuple[str, str, str, Callable[[Size], float]]] = (
+    ("pipelines, with a connector each", "", ",.0f", lambda found: found.pipelines),
+    ("executors, 4 vCPU each", "", ",.0f", lambda found: found.executors),
+    ("partitions of a topic", "", ",.0f", lambda found: found.partitions),
+    ("brokers", "", ",.0f", lambda found: found.brokers),
+    ("a batch", "s", ".1f", lambda found: found.batch_seconds),
+    ("requests to S3", "requests/s", ",.0f", lambda found: found.requests_per_second),
+    ("a million changes, EMR Serverless", "USD", ".2f", lambda found: found.dollars["EMR Serverless"]),
+    ("a million changes, MSK", "USD", ".2f", lambda found: found.dollars["MSK"]),
+    ("a million changes, MSK Connect", "USD", ".2f", lambda found: found.dollars["MSK Connect"]),
+    ("a million changes, S3 requests", "USD", ".2f", lambda found: found.dollars["S3 requests"]),
+    ("a million changes", "USD", ".2f", lambda found: sum(found.dollars.values())),
+)
+"""The rows of the table, and the result's figures: name, unit, format, and value of a size."""
+
+
 def main() -> int:
     """Print the sizes, and with --check the comparison."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -201,34 +218,18 @@ def main() -> int:
     measured = read(results.read(FOLDER if options.results is None else options.results))
     sizes = [size(rate, measured) for rate in RATES]
     table = Table("", *(f"{each.rate:,} changes/s" for each in sizes))
-    rows: dict[str, list[str]] = {
-        "pipelines, with a connector each": [str(each.pipelines) for each in sizes],
-        "executors, 4 vCPU each": [str(each.executors) for each in sizes],
-        "partitions of a topic": [str(each.partitions) for each in sizes],
-        "brokers": [str(each.brokers) for each in sizes],
-        "seconds of a batch": [f"{each.batch_seconds:.1f}" for each in sizes],
-        "requests to S3 a second": [f"{each.requests_per_second:,.0f}" for each in sizes],
-        **{
-            f"dollars for a million changes, {name}": [f"{each.dollars[name]:.2f}" for each in sizes]
-            for name in sizes[0].dollars
-        },
-        "dollars for a million changes": [f"{sum(each.dollars.values()):.2f}" for each in sizes],
-        "what has to grow first": [each.limits for each in sizes],
-    }
-    for name, values in rows.items():
-        table.add_row(name, *values)
+    figures = []
+    for name, unit, form, value in MEASURES:
+        table.add_row(f"{name} ({unit})" if unit else name, *(format(value(each), form) for each in sizes))
+        figures += [Figure(what=name, unit=unit, size=each.rate, value=round(value(each), 3)) for each in sizes]
+    table.add_row("what has to grow first", *(each.limits for each in sizes))
     console = Console(width=120)
     console.print(table)
-    figures = [
-        Figure(
-            what="dollars for a million changes", unit="USD", size=each.rate, value=round(sum(each.dollars.values()), 3)
-        )
-        for each in sizes
-    ]
     if options.check:
-        figures += check(measured, options.records)
-        for figure in figures[len(sizes) :]:
+        checked = check(measured, options.records)
+        for figure in checked:
             console.print(f"{figure.what}, {figure.size:.0f}: {figure.value:,.0f} {figure.unit}, {figure.system}")
+        figures += checked
     recorder.write(options, "scale_model", figures)
     return 0
 
