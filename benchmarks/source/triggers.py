@@ -1,7 +1,8 @@
 """Measure what the outbox's triggers add to a transaction, compared with a row trigger that writes the same documents.
 
-Starts a separate PostgreSQL with three databases: Northwind without triggers, with a row trigger
-(peers/row_trigger.sql), and with cdc-lake's outbox. Each round runs every kind of transaction once in each database.
+Starts a separate PostgreSQL with four databases: Northwind without triggers, with a row trigger
+(peers/row_trigger.sql), with cdc-lake's outbox, and with it and 100 times as many rows in the tables that orders refer
+to. Each round runs every kind of transaction once in each database.
 Commits do not wait for the disk (`synchronous_commit = off`), whose time is the same for all and varies most.
 
     python -m benchmarks.source.triggers --rounds 40
@@ -10,6 +11,7 @@ Commits do not wait for the disk (`synchronous_commit = off`), whose time is the
 from __future__ import annotations
 
 import argparse
+import re
 import statistics
 import sys
 import time
@@ -23,7 +25,7 @@ from psycopg2.extensions import connection, cursor
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.goals import ROW_TRIGGER
+from benchmarks.goals import GROWN, ROW_TRIGGER
 from benchmarks.report.figures import OURS, Figure
 from benchmarks.report.results import Recorder
 from cdc_lake.samples.connection import ConnectionParameters
@@ -35,6 +37,7 @@ NONE = "no trigger"
 FIRST, NEW_ORDER, MANY = 10248, 30_000, 500
 WARM_UP = 5
 SQL = Path(__file__).parents[1] / "peers" / "row_trigger.sql"
+GROW = Path(__file__).with_name("grown_reference_tables.sql")
 LINES = "SELECT order_id FROM datalake.orders ORDER BY order_id LIMIT %s"
 
 
@@ -81,18 +84,20 @@ TRANSACTIONS: Mapping[str, Callable[[cursor, int], None]] = {
 
 def prepare(server: ConnectionParameters, system: str) -> ConnectionParameters:
     """Create and load the database of a system."""
-    database = replace(server, dbname=system.replace(" ", "_").replace("-", "_"))
+    database = replace(server, dbname=re.sub(r"\W+", "_", system))
     with closing(server.connect()) as admin:
         admin.autocommit = True
         with admin.cursor() as cur:
             cur.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database.dbname)))
     load(database)
     with closing(database.connect()) as conn, conn, conn.cursor() as cur:
-        if system != OURS:
+        if system not in (OURS, GROWN):
             for table in OUTBOX_READS:
                 cur.execute(sql.SQL("ALTER TABLE datalake.{} DISABLE TRIGGER USER").format(sql.Identifier(table)))
         if system == ROW_TRIGGER:
             cur.execute(SQL.read_text(encoding="utf-8"))
+        if system == GROWN:
+            cur.execute(GROW.read_text(encoding="utf-8"))
     with closing(database.connect()) as conn:
         conn.autocommit = True
         with conn.cursor() as cur:
@@ -110,7 +115,7 @@ def connections() -> Iterator[Mapping[str, connection]]:
             at.postgres_host, at.postgres_port, at.postgres_database, at.postgres_user, password
         )
         found = {}
-        for system in (NONE, ROW_TRIGGER, OURS):
+        for system in (NONE, ROW_TRIGGER, OURS, GROWN):
             conn = opened.enter_context(closing(prepare(server, system).connect()))
             with conn, conn.cursor() as cur:
                 cur.execute("SET synchronous_commit = off")
