@@ -20,6 +20,7 @@ from cdc_lake.pipeline.pipeline import SPARK_POOL, SourcePostgres
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import stream_continuity
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns, warm_spark
+from cdc_lake.pipeline.spark_jobs.small_landings import SmallLandings
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
@@ -76,11 +77,11 @@ def land(
 ) -> LandResult:
     """Land the table's new records if the stream has no gap; `new_records` as in land_and_apply.land().
 
-    Raises the errors of stream_continuity and of the job.
+    Few records are landed in this process. Raises the errors of stream_continuity and of the job.
     """
-    where = location(store)
+    where, run = location(store), SmallLandings(jobs, kafka).run
     stream_continuity.require_no_gap(table.pipeline, kafka, where.store())
-    return land_and_apply.land(table, postgres, kafka, where, jobs.run, owner, new_records=new_records)
+    return land_and_apply.land(table, postgres, kafka, where, run, owner, new_records=new_records)
 
 
 def result(

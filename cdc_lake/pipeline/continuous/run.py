@@ -23,7 +23,6 @@ from cdc_lake.pipeline.continuous.stage_loop import StageLoop
 from cdc_lake.pipeline.continuous.table_stages import TableStages
 from cdc_lake.pipeline.pipeline import Pipeline
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
-from cdc_lake.pipeline.spark_jobs.small_landings import SmallLandings
 from resources.athena import Athena
 from resources.errors import ResourceError
 from resources.glue.catalog import GlueCatalog
@@ -74,7 +73,7 @@ def systems(
             f"Cannot run pipeline {pipeline.name} continuously: it has source.kind query, whose rows the sensor "
             f"{pipeline.name}_poll polls. Let `cdc-lake dev` run it."
         )
-    jobs = JobRuns(SmallLandings(_one_session(spark), kafka))
+    jobs = JobRuns(_one_session(spark))
     try:
         yield LakeSystems(pipeline.source_postgres(postgres), kafka, store, jobs, glue, athena, owner)
     finally:
@@ -156,7 +155,7 @@ def _report(stages: list[TableStages], systems: LakeSystems, report: Report) -> 
 def _report_asset(
     loop: StageLoop[T], key: dg.AssetKey, result: Callable[[list[T]], dg.MaterializeResult[None]], report: Report
 ) -> None:
-    """Report an asset's batches and error. If a system does not answer, the next report includes the batches."""
+    """Report an asset's batches and error. If the report fails, the next one includes the batches."""
     batches, failed = loop.unreported()
     try:
         if failed is not None:

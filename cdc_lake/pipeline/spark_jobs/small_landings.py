@@ -1,4 +1,7 @@
-"""Land small batches in this process: starting a Spark job takes longer than reading and writing a few records."""
+"""Land small batches in this process: starting a Spark job takes longer than reading and writing a few records.
+
+On EMR, a job run starts in seconds or minutes; the Spark server of `cdc-lake dev` may be busy with two other jobs.
+"""
 
 from __future__ import annotations
 

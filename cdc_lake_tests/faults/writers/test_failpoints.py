@@ -55,6 +55,7 @@ def on_executors(name: str) -> bool:
 def die(writer: Writer, name: str, *stages: str) -> None:
     """Materialise stages until the process is killed at a failpoint; if a Python worker is killed, the run fails."""
     if on_executors(name):
+        writer.do(writer_actions.land_by_spark)
         with pytest.raises(Failed, match="Python worker exited unexpectedly"):
             writer.do(writer_actions.materialise_unchecked, *stages)
         return
@@ -124,7 +125,7 @@ def test_a_run_that_is_killed_at_a_failpoint_is_repaired_by_the_next(
         producer = Producer({"bootstrap.servers": stack.resources["kafka"].bootstrap})
         producer.produce(stack.table.topic, BAD_RECORDS[name])
         assert producer.flush(30) == 0
-    # In continuous mode, small batches are landed without executors.
+    # In continuous mode, small batches are landed without executors; in triggered mode, die() makes Spark land them.
     fresh = mode == "triggered" and on_executors(name)
     writer = previous.pop() if previous and not fresh else at(stack, name)
     with writer:

@@ -27,6 +27,7 @@ from cdc_lake.pipeline.operations import reset as resetting
 from cdc_lake.pipeline.operations import resnapshot as resnapshotting
 from cdc_lake.pipeline.operations.resnapshot_steps import systems_of
 from cdc_lake.pipeline.pipeline_table import PipelineTable
+from cdc_lake.pipeline.spark_jobs import small_landings
 from cdc_lake.profile import resolved, run_resources, spark
 
 PIPELINE = "northwind"
@@ -75,6 +76,11 @@ def dagster_folder() -> str:
 def table() -> PipelineTable:
     """Return the pipeline's only table."""
     return load(PIPELINE).tables[0]
+
+
+def land_by_spark() -> None:
+    """Let Spark land small batches of this process too."""
+    small_landings.SMALL_LANDING_OFFSETS = 0
 
 
 def arm(value: str) -> None:

@@ -14,7 +14,6 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from cdc_lake.pipeline.assets.lake import LakeSystems
 from cdc_lake.pipeline.continuous import run
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
-from cdc_lake.pipeline.spark_jobs.small_landings import SmallLandings
 from cdc_lake.profile import spark
 from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline
 from cdc_lake_tests.integration.chain.conftest import NewPipeline
@@ -31,7 +30,7 @@ def running(pipeline: ChainPipeline) -> Iterator[Queue[dg.AssetMaterialization |
         pipeline.loaded.source_postgres(found["postgres"]),
         found["kafka"],
         found["store"],
-        JobRuns(SmallLandings(spark(), found["kafka"])),
+        JobRuns(spark()),
         found["glue"],
         found["athena"],
         "the test",

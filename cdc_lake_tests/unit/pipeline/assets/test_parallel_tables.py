@@ -23,6 +23,7 @@ from cdc_lake_tests.fakes.dagster import QUIET, fake_resources
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 
 WAIT_SECONDS = 20
+pytestmark = pytest.mark.usefixtures("landings_by_spark")
 
 
 class Together:

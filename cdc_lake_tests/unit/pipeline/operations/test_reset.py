@@ -252,6 +252,7 @@ def test_no_writer_gets_a_lease_during_a_reset(full: Shop) -> None:
             pass
 
 
+@pytest.mark.usefixtures("landings_by_spark")
 def test_a_reset_during_a_landing_is_refused_and_succeeds_after_it(full: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reset is called in the middle of the raw asset's landing job."""
     land, refused = full.land_by, []

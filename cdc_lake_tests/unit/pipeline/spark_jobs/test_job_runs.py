@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 
 from cdc_lake.pipeline.assets import dataset, lake, raw
+from cdc_lake.pipeline.spark_jobs import small_landings
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
 from cdc_lake_tests.fakes.dagster import QUIET, fake_resources
 from cdc_lake_tests.fakes.jobs import FakeSpark
@@ -96,15 +97,21 @@ def materialised(shop: Shop, **changes: object) -> dict[str, dict[str, Any]]:
         }
 
 
-def test_each_stage_shows_only_its_own_job(shop: Shop) -> None:
+def test_each_stage_shows_only_its_own_job(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.order(1)
     shop.spark.elsewhere = RUN
-    found = materialised(shop)
+    with monkeypatch.context() as patched:
+        patched.setattr(small_landings, "SMALL_LANDING_OFFSETS", 0)
+        found = materialised(shop)
     for stage, name in (("raw", "land"), ("lake", "upsert")):
         assert found[stage][f"{name}_run"] == dg.MetadataValue.text("s-1: COMPLETED")
         assert found[stage][f"{name}_log"] == dg.MetadataValue.url(LOG)
         assert found[stage][f"{name}_console"] == dg.MetadataValue.url(PAGE)
     assert not [name for name in found["lake"] if name.startswith("land_")]
+    shop.order(2)
+    landed_here = materialised(shop)
+    assert not [name for name in landed_here["raw"] if name.endswith("_run")], "it was landed without Spark"
+    assert "upsert_run" in landed_here["lake"]
     without_remote_job = materialised(shop)
     assert not [name for stage in without_remote_job.values() for name in stage if name.endswith(("_run", "_console"))]
 
