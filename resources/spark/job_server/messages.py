@@ -1,8 +1,8 @@
 """Messages between a client and the Spark job server: pickled, one request and one response per connection.
 
 Pickle keeps reports, errors and specs as they are, secrets included. Client and server must therefore run as the same
-user and with the same code: the socket is in a folder that only its user may enter, and a request names the version of
-its code.
+user and with the same code: the socket is in a folder that only its user may enter, and version() is sent before the
+request.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from resources.errors import JobFailed
 
 @dataclass(frozen=True)
 class Request:
-    """A job with its spec. `version` is version() of the sender's settings."""
+    """A job with its spec."""
 
-    version: str
     job: Callable[[Any, Any], Any]
     spec: Any
 
@@ -47,13 +46,13 @@ class Retired:
 
 
 def version(settings: str, paths: Iterable[Path]) -> str:
-    """Return a digest of settings, and of the names, sizes and times of files.
+    """Return a digest of settings, and of the names, sizes and modification times of files.
 
-    A path is a file, or a folder whose Python modules count. A file that does not exist does not count.
+    Of a folder, these are the Python modules below it. Missing files are skipped.
     """
     found = hashlib.sha256(settings.encode())
     for path in paths:
-        for each in sorted(path.rglob("*.py")) if path.is_dir() else filter(Path.exists, [path]):
+        for each in sorted(path.rglob("*.py")) if path.is_dir() else [path] if path.exists() else []:
             status = each.stat()
             found.update(f"{each}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     return found.hexdigest()

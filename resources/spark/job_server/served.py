@@ -47,15 +47,15 @@ class ServedSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
     command: list[str]
     """The program of the server. It gets the path, the version and its owner's process id as arguments."""
     code: list[str]
-    """Folders of the code that jobs use: the server is replaced when a module has changed."""
+    """Folders of the code that jobs use. The server is replaced if a module in them or a file of settings has changed."""
 
     _open: Any = PrivateAttr(default_factory=set)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
 
     def run(self, job: Callable[[Any, S], R], spec: S) -> R:
         """Run a job and return its report. Raises what the job raises, and JobFailed if the server ends before it."""
-        request = pickle.dumps(Request(self.version(), job, spec))
         while True:
+            request = pickle.dumps(self.version()) + pickle.dumps(Request(job, spec))
             with self._connection() as connection:
                 answer = _answer(connection, request)
             match answer:

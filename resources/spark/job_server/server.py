@@ -18,8 +18,8 @@ from uuid import uuid4
 import psutil
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from resources.errors import ResourceError
-from resources.spark.job_server.messages import Report, Request, Retired, pickled_failure
+from resources.errors import JobFailed, ResourceError
+from resources.spark.job_server.messages import Failed, Report, Request, Retired, pickled_failure
 from resources.spark.local import LocalSpark
 
 AT_ONCE = 2
@@ -34,6 +34,10 @@ _JVM_END_SECONDS = 5.0
 _JVM_HINT = (
     "Start the run again: another server runs its jobs. If the kernel killed the JVM to free memory, lower"
     " spark.driver.memory."
+)
+_OLDER_CODE = JobFailed(
+    "Cannot read a Spark job: the run's process has older code than the Spark server.",
+    "Choose Reload definitions in Dagster, then start the run again.",
 )
 _log = logging.getLogger(__name__)
 
@@ -57,14 +61,17 @@ class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         """Queue the request. If the sender closes the connection before the job has ended, cancel the job."""
         try:
-            request: Request = pickle.load(self.rfile)  # noqa: S301 - only the server's user can send
-        except EOFError:  # a sender that only wanted the server to be started
-            return
-        except Exception:  # noqa: BLE001 - of any kind: a class of the sender's code differs from this server's
-            self._retire()
-            return
-        if request.version != self.server.version:
-            self._retire()
+            version: str = pickle.load(self.rfile)  # noqa: S301 - only the server's user can send
+            if version != self.server.version:
+                self._retire()
+                return
+            request: Request = pickle.load(self.rfile)  # noqa: S301
+        except (EOFError, pickle.UnpicklingError, ConnectionError):
+            return  # the sender was killed, or wanted only to start the server
+        except Exception as error:  # noqa: BLE001 - of any kind: a class of the sender's code differs from this server's
+            _log.warning("Cannot read a job", exc_info=error)
+            with suppress(ConnectionError):
+                self.wfile.write(pickle.dumps(Failed(_OLDER_CODE)))
             return
         call = self.server.call(request, self.wfile.write)
         with suppress(ConnectionError):
@@ -74,7 +81,8 @@ class _Handler(socketserver.StreamRequestHandler):
     def _retire(self) -> None:
         _log.info("Settings or code have changed: the server ends after its running jobs.")
         self.server.retire()
-        self.wfile.write(pickle.dumps(Retired()))
+        with suppress(ConnectionError):
+            self.wfile.write(pickle.dumps(Retired()))
 
 
 class JobServer(socketserver.ThreadingUnixStreamServer):

@@ -11,8 +11,10 @@ import threading
 from enum import StrEnum
 from pathlib import Path
 
+import pytest
+
 from resources.object_store import ObjectStore
-from resources.spark.job_server.messages import Retired, version
+from resources.spark.job_server.served import ServedSpark
 from resources.spark.job_server.server import JobServer
 from resources.spark.local import LocalSpark
 
@@ -43,28 +45,50 @@ def test_a_server_that_uses_too_much_memory_removes_its_socket_and_ends(tmp_path
     assert not path.exists()
 
 
-def test_a_server_that_cannot_read_a_request_is_replaced(tmp_path: Path) -> None:
-    """Code that was edited may have another class, or a member that an enumeration of this server lacks."""
+@pytest.mark.parametrize(
+    ("version", "answer"), [("1", "older code than the Spark server"), ("2", "Retired")], ids=["same", "other"]
+)
+def test_a_job_of_other_code_gets_an_answer(tmp_path: Path, version: str, answer: str) -> None:
+    """The code of this server lacks a member of an enumeration that the sender's code has."""
     path = tmp_path / "socket"
     with JobServer(path, _SPARK, "1", os.getpid()) as server, socket.socket(socket.AF_UNIX) as client:
         serving = threading.Thread(target=server.serve)
         serving.start()
         client.connect(str(path))
-        client.sendall(pickle.dumps(Colour.red).replace(b"red", b"new"))
-        answer = pickle.load(client.makefile("rb"))  # noqa: S301 - of the server above
-        assert isinstance(answer, Retired)
+        client.sendall(pickle.dumps(version) + pickle.dumps(Colour.red).replace(b"red", b"new"))
+        assert answer in repr(pickle.load(client.makefile("rb")))  # noqa: S301 - of the server above
+        server.retire()
         serving.join(30)
         assert not serving.is_alive()
 
 
+def test_a_sender_that_is_killed_while_it_sends_does_not_replace_the_server(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with JobServer(path, _SPARK, "1", os.getpid()) as server:
+        serving = threading.Thread(target=server.serve)
+        serving.start()
+        whole = pickle.dumps("1") + pickle.dumps(Colour.red)
+        for length in (0, 3, len(whole) - 3):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(path))
+                client.sendall(whole[:length])
+                client.shutdown(socket.SHUT_WR)
+                assert client.recv(1) == b""
+        assert path.exists()
+        server.retire()
+        serving.join(30)
+
+
 def test_an_edited_settings_file_or_module_is_another_version(tmp_path: Path) -> None:
-    settings, code = tmp_path / "spark.properties", tmp_path / "code"
+    settings, log4j, code = tmp_path / "spark.properties", tmp_path / "log4j.properties", tmp_path / "code"
     code.mkdir()
-    versions = [version("", [settings, code])]
-    for path in (settings, code / "job.py", code / "deeper" / "job.py"):
+    local = _SPARK.model_copy(update={"properties": [str(settings)], "log4j": str(log4j)})
+    served = ServedSpark(path="", spark=local, owner=1, log="", command=[], code=[str(code)])
+    versions = [served.version()]
+    for path in (settings, log4j, code / "job.py", code / "deeper" / "job.py"):
         path.parent.mkdir(exist_ok=True)
         path.write_text("1")
-        versions.append(version("", [settings, code]))
+        versions.append(served.version())
     (code / "notes.txt").write_text("1")
-    assert versions[-1] == version("", [settings, code])
-    assert len(set(versions)) == 4
+    assert versions[-1] == served.version()
+    assert len(set(versions)) == 5
