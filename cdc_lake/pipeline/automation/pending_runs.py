@@ -46,11 +46,11 @@ def pending_apply(
 ) -> Pending:
     """Return the position of a run that applies new manifests, or a new version of the source's schema, to a target.
 
-    With `reported` (see reported_instants()), if there is none, return that of a run that reports a lake commit which
-    is not in `reported`. The catalog may lack such a commit: its run failed after the commit, or a command wrote it
-    (`dlq replay`, `resnapshot`, the purge).
+    If there is none and `reported` is given (see reported_instants()), return the position of a run that reports a lake
+    commit that `reported` lacks. The catalog may lack such a commit: its run failed after the commit, or a command
+    wrote it (`dlq replay`, `resnapshot`, the purge).
 
-    A ContractError of one target is raised only if no other target needs a run.
+    Raises the ContractError of a damaged target only if no other target needs a run, and an outage's error at once.
     """
     finders: list[Callable[[], Pending]] = [partial(_pending_apply, each, store, owner) for each in table.in_targets]
     if reported is not None:

@@ -116,15 +116,15 @@ class RegistryComponent:
                 )
 
     def after_ready(self, context: StackContext) -> None:
-        """Record that the database is complete. Converters register schemas, when Connect has started."""
+        """Record that the database is complete. Converters register schemas."""
         (context.folder(self.name) / _FIRST_START).unlink(missing_ok=True)
 
 
 def _delete_incomplete_database(folder: Path) -> None:
-    """Delete a database whose creation was interrupted, by a kill or a lost port; it can't contain schemas.
+    """Delete a database whose creation was interrupted, by a kill or a lost port. It contains no schemas.
 
-    Apicurio creates the tables one after another, takes a database with some of them for complete, and then either
-    ends or returns status 500 for each request.
+    Apicurio creates the tables one by one, and treats a database with only some of them as complete. Then it either
+    ends or returns status 500 for each request. Connect, which registers schemas, starts after the registry.
     """
     first_start, data = folder / _FIRST_START, folder / _DATA
     if first_start.exists() and data.exists():

@@ -8,9 +8,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from cdc_lake.contract.errors import ContractError, ObjectDamagedError
+from cdc_lake.contract.errors import ContractError, ObjectDamagedError, StoreUnreachableError
 from cdc_lake.contract.table import timeline
-from cdc_lake.pipeline import component
+from cdc_lake.pipeline import component, lake_commit
 from cdc_lake.pipeline.assets.catalog_tables import register
 from cdc_lake.pipeline.assets.dataset import require_readable
 from cdc_lake.pipeline.automation.pending_runs import pending_apply
@@ -18,6 +18,7 @@ from cdc_lake.pipeline.automation.run_requests import Pending
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.loading import load
 from cdc_lake.pipeline.pipeline import Pipeline
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from cdc_lake_tests.fakes.shop.shop_pipeline import YAML, write_shop
 from cdc_lake_tests.unit.pipeline.parquet_shop import parquet_shop
@@ -128,6 +129,21 @@ def test_a_damaged_target_does_not_stop_the_others(pipeline: Pipeline, shop: Sho
     assert pending({}) == f"report:shop.sales.orders:log.orders:{applied.instant}"
     with pytest.raises(ObjectDamagedError, match=commit):
         pending({log.key("lake"): applied.instant})
+
+
+def test_an_outage_is_not_repeated_for_each_target(
+    pipeline: Pipeline, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def no_answer(_store: object, table: PipelineTable) -> None:
+        asked.append(table.lake_table)
+        raise StoreUnreachableError("The store does not answer.")
+
+    monkeypatch.setattr(lake_commit, "newest", no_answer)
+    with pytest.raises(StoreUnreachableError):
+        pending_apply(pipeline.tables[0], shop.resources["store"], "test", {})
+    assert asked == ["orders"]
 
 
 @pytest.mark.parametrize(
