@@ -19,14 +19,14 @@ def cells(goal: GoalResult) -> tuple[str, ...]:
     bound = "" if goal.bound is None else f"{goal.bound:.3g}"
     if goal.against:
         bound += f" = {goal.against}"
-    return f"{goal.number}: {goal.measure}", measured, bound, MET[goal.met], goal.limit
+    return f"{goal.number}: {goal.measure}", measured, bound, MET[goal.met], "" if goal.met else goal.limit
 
 
 def ordered(results: Iterable[Result]) -> list[GoalResult]:
     """Return all goals by number: those of the results, and those that no result has."""
-    known = tuple(results)
-    missing = unmeasured(result.program for result in known)
-    return sorted((*(goal for result in known for goal in result.goals), *missing), key=lambda goal: goal.number)
+    known = [goal for result in results for goal in result.goals]
+    missing = unmeasured((goal.number, goal.measure) for goal in known)
+    return sorted((*known, *missing), key=lambda goal: goal.number)
 
 
 def terminal(goals: Iterable[GoalResult]) -> Table:

@@ -48,7 +48,8 @@ def _rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
             yield (result.program, each.what, each.system, each.unit, each.size, each.value, *nothing)
         for goal in result.goals:
             name, bound = f"{goal.number}: {goal.measure}", None if goal.bound is None else f"{goal.bound:.3g}"
-            evaluated = (goal.number, name, goal.measured, bound, goal.against, goal.share, MET[goal.met], goal.limit)
+            limit = "" if goal.met else goal.limit
+            evaluated = (goal.number, name, goal.measured, bound, goal.against, goal.share, MET[goal.met], limit)
             yield (result.program, None, None, goal.unit, None, None, *evaluated)
 
 

@@ -1,6 +1,6 @@
--- Add 99 copies of each row to the tables that orders refer to, with keys of their own. No order refers to a copy.
+-- Add 99 copies of each row, with new keys, to the tables that documents read, except region. No order refers to a copy.
 INSERT INTO datalake.customers
-SELECT (jsonb_populate_record(c, jsonb_build_object('customer_id', lpad((row_number() OVER ())::text, 5, '0')))).*
+SELECT (jsonb_populate_record(c, jsonb_build_object('customer_id', 'Z' || lpad((row_number() OVER ())::text, 4, '0')))).*
   FROM datalake.customers c, generate_series(1, 99);
 
 INSERT INTO datalake.employees

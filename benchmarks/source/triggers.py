@@ -1,8 +1,8 @@
 """Measure what the outbox's triggers add to a transaction, compared with a row trigger that writes the same documents.
 
 Starts a separate PostgreSQL with four databases: Northwind without triggers, with a row trigger
-(peers/row_trigger.sql), with cdc-lake's outbox, and with it and 100 times as many rows in the tables that orders refer
-to. Each round runs every kind of transaction once in each database.
+(peers/row_trigger.sql), with cdc-lake's outbox, and with the outbox and 100 times as many rows in the reference tables.
+Each round runs every kind of transaction once in each database.
 Commits do not wait for the disk (`synchronous_commit = off`), whose time is the same for all and varies most.
 
     python -m benchmarks.source.triggers --rounds 40

@@ -102,7 +102,7 @@ def measure(minutes: float, rate: float) -> list[Figure]:
     dsn = make_dsn(
         host=postgres.host, port=postgres.port, user=postgres.user, password=postgres.password, dbname="devdb"
     )
-    with closing(psycopg2.connect(dsn)) as connection, connection.cursor() as cursor:
+    with postgres.connect() as connection, connection.cursor() as cursor:
         cursor.execute("select shipped_date from datalake.orders where order_id = %s", (ORDER,))
         [(shipped,)] = cursor.fetchall()
     stop, markers = threading.Event(), Markers(shipped + timedelta(days=1))

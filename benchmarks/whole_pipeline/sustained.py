@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 from psycopg2.extensions import make_dsn
@@ -40,6 +40,7 @@ from cdc_lake_tests.helpers.source_changes.order_traffic import Traffic
 from cdc_lake_tests.integration.chain.chain_pipeline import ChainPipeline
 
 ROWS, TRANSACTIONS = 100_000, 10
+MARKED = date(1900, 1, 1)  # before the dates of the data and of the program freshness
 WARM_UP_SECONDS, BOUND_SECONDS = 15.0, 900.0
 
 
@@ -80,12 +81,12 @@ def outbox(rate: float) -> Iterator[Workload]:
     def mark(number: int) -> None:
         with postgres.connect() as connection, connection.cursor() as cursor:
             cursor.execute(
-                "update datalake.orders set shipped_date = %s where order_id = %s", (date(2000, 1, number), ORDER)
+                "update datalake.orders set shipped_date = %s where order_id = %s", (MARKED + timedelta(number), ORDER)
             )
 
     def visible() -> int | None:
         [(day,)] = athena.query(QUERY).rows
-        return day.day if day is not None and day.year == 2000 else None
+        return (day - MARKED).days if day is not None else None
 
     process = subprocess.Popen(
         [str(BIN / "cdc-lake"), "run", "northwind"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
