@@ -47,7 +47,7 @@ class ServedSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
     command: list[str]
     """The program of the server. It gets the path, the version and its owner's process id as arguments."""
     code: list[str]
-    """Folders of the code that jobs use. The server is replaced if a module in them or a file of settings has changed."""
+    """Folders of the code that jobs use. The server is replaced if a module in them or a settings file has changed."""
 
     _open: Any = PrivateAttr(default_factory=set)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
