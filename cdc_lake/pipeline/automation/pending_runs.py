@@ -46,7 +46,7 @@ def pending_apply(
 ) -> Pending:
     """Return the position of a run that applies new manifests, or a new version of the source's schema, to a target.
 
-    If there is none and `reported` is given (see reported_instants()), return the position of a run that reports a lake
+    If no target needs one and `reported` is given (see reported_instants()), return that of a run that reports a lake
     commit that `reported` lacks. The catalog may lack such a commit: its run failed after the commit, or a command
     wrote it (`dlq replay`, `resnapshot`, the purge).
 

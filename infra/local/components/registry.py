@@ -27,6 +27,8 @@ NAME = "registry"
 _ARTIFACT = "apicurio-registry-app"
 _CREDENTIALS = "credentials.json"
 _DATA = "data"
+_SCHEMA = b'"record"'
+"""A part of each schema that a converter registers. H2 stores a schema's text as it is."""
 _FIRST_START = "first-start"
 """A file that exists from before the database is created until the registry has answered for the first time."""
 _SUBJECT = "cdc-lake"
@@ -121,13 +123,14 @@ class RegistryComponent:
 
 
 def _delete_incomplete_database(folder: Path) -> None:
-    """Delete a database whose creation was interrupted, by a kill or a lost port. It contains no schemas.
+    """Delete a database whose creation was interrupted, by a kill or a lost port, unless it contains a schema.
 
     Apicurio creates the tables one by one, and treats a database with only some of them as complete. Then it either
-    ends or returns status 500 for each request. Connect, which registers schemas, starts after the registry.
+    ends or returns status 500 for each request. If `cdc-lake up` was killed before after_ready(), the registry may have
+    been used nevertheless.
     """
     first_start, data = folder / _FIRST_START, folder / _DATA
-    if first_start.exists() and data.exists():
+    if first_start.exists() and data.exists() and not any(_SCHEMA in path.read_bytes() for path in data.iterdir()):
         shutil.rmtree(data)
     if not data.exists():
         first_start.touch()

@@ -139,17 +139,19 @@ def test_temporary_files_of_engines_are_in_a_private_folder(context: StackContex
 def test_a_registry_database_that_was_not_completed_is_created_again(context: StackContext) -> None:
     registry = RegistryComponent()
 
-    def start() -> bool:
-        """Prepare a start; return whether it finds a database. Create one."""
+    def start(schema: str = "") -> bool:
+        """Prepare a start; return whether it finds a database. Create one, with a schema."""
         registry.prepare(context)
         database = context.home / "registry" / "data" / "registry.mv.db"
         found = database.exists()
         database.parent.mkdir(exist_ok=True)
-        database.touch()
+        database.write_text(schema)
         return found
 
     assert not start()
-    assert not start(), "the first start was interrupted"
+    assert not start('{"type":"record"}'), "the first start was interrupted"
+    assert start(), "it was used, although `cdc-lake up` did not complete it"
+    assert not start()
     registry.after_ready(context)
     assert start()
     assert start(), "only the first start creates the database"
