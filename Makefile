@@ -138,6 +138,7 @@ lock: $(VENV)/.runtime ## resolve the newest versions
 	$(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header --group image -c requirements.lock pyproject.toml -o requirements-image.lock
 	$(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header --group infra -c requirements.lock -c requirements-dev.lock -c requirements-image.lock pyproject.toml -o requirements-infra.lock
 	$(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header benchmarks/peers/dlt_process/requirements.in -o benchmarks/peers/dlt_process/requirements.lock
+	$(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header benchmarks/peers/hoodie_streamer/requirements.in -o benchmarks/peers/hoodie_streamer/requirements.lock
 	# Each of these files pins one package, whose version is in the first line.
 	for file in requirements-uv.lock $(wildcard infra/artifacts/java-*.lock); do \
 		head -n 1 $$file | cut -d' ' -f1 | $(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-annotate --no-header - -o $$file.new && mv $$file.new $$file || exit 1; done
@@ -145,6 +146,7 @@ lock: $(VENV)/.runtime ## resolve the newest versions
 .PHONY: lock-jars
 lock-jars: $(VENV)/.runtime ## fetch every jar and write its SHA-256 sum next to its pom
 	$(BIN)/python -m infra.artifacts.jar_locks $(MODULES)
+	$(BIN)/python -m benchmarks.peers.hoodie_streamer.environment
 
 .PHONY: clean
 clean: ## stop the stack, remove its state and the virtual environment

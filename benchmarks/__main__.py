@@ -30,14 +30,14 @@ from benchmarks.report.results import FOLDER
 
 @dataclass(frozen=True)
 class Program:
-    """A program with its arguments in the usual and in the full size.
+    """A program with its arguments in the usual and in the full size; without usual ones, it runs only with `--full`.
 
     A program with `on_demo` needs a stack on which the demo has run. It accepts `--home`, and otherwise starts one.
     """
 
     name: str
     module: str
-    usual: str
+    usual: str | None
     full: str
     on_demo: bool = False
 
@@ -67,6 +67,7 @@ PROGRAMS = (
     Program("freshness_triggered", "whole_pipeline.freshness", "--rate 20 --minutes 3", "--rate 20 --minutes 10",
             on_demo=True),
     Program("sustained", "whole_pipeline.sustained", "--minutes 1", "--minutes 10", on_demo=True),
+    Program("hoodie_streamer", "whole_pipeline.hoodie_streamer", None, "--rounds 3 --minutes 10", on_demo=True),
     Program("scale_model", "scale_model", "", "--check"),
 )  # fmt: skip
 
@@ -107,10 +108,12 @@ def main() -> int:
     if more and len(options.programs) != 1:
         parser.error(f"{more[0]}: further options are passed to a single named benchmark")
     console, failed = Console(stderr=True), []
-    chosen = [each for each in PROGRAMS if each.name in (options.programs or names)]
+    sized = [each.name for each in PROGRAMS if options.full or each.usual is not None]
+    chosen = [each for each in PROGRAMS if each.name in (options.programs or sized)]
     with closing(with_demo(chosen)) as with_homes:
         for number, (program, home) in enumerate(with_homes, start=1):
-            arguments = [*(program.full if options.full else program.usual).split(), *more, *home]
+            size = program.full if options.full or program.usual is None else program.usual
+            arguments = [*size.split(), *more, *home]
             console.print(f"[bold]{number} of {len(chosen)}: {program.name}[/bold] {' '.join(arguments)}")
             started = time.monotonic()
             if code := run(program, arguments, options.results.resolve()):

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from benchmarks.report.figures import OURS, Figure, value_of
 
-PLAIN_HUDI, ICEBERG, DELTA, DLT = "plain Hudi", "Iceberg", "Delta", "dlt"
+PLAIN_HUDI, ICEBERG, DELTA, DLT, HOODIE_STREAMER = "plain Hudi", "Iceberg", "Delta", "dlt", "HoodieStreamer"
 ROW_TRIGGER, STORE = "row trigger", "the store alone"
 GROWN = f"{OURS}, reference tables x 100"
 SIZES: Mapping[str, tuple[str, float]] = {

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from psycopg2.extensions import make_dsn
+
 from benchmarks.measures.processes import run
 from cdc_lake.instance import dagster_home
+from cdc_lake.profile import resolved
 
 
 @contextmanager
@@ -29,6 +32,12 @@ def running_demo(home: str | None = None) -> Iterator[Path]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+def source_dsn() -> str:
+    """Return the connection string of the database that the demo loaded its sample into."""
+    at = resolved()["postgres"]
+    return make_dsn(host=at.host, port=at.port, user=at.user, password=at.password, dbname="devdb")
 
 
 @contextmanager

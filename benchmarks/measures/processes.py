@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.measures.usage import Usage
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
+STOP_SECONDS = 120
 
 
 def run(*command: str) -> None:
@@ -23,6 +28,20 @@ def run(*command: str) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+
+
+@contextmanager
+def running(*command: str, log: Path = Path(os.devnull)) -> Iterator[None]:
+    """Start a program with its output in `log`. After the block, interrupt it and its children, and wait for it."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(BIN / command[0]), *command[1:]], cwd=ROOT, stdout=output, stderr=output, start_new_session=True
+        )
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(STOP_SECONDS)
 
 
 def timed(*command: str) -> Usage:

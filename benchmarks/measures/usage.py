@@ -23,9 +23,12 @@ class Usage:
         return Usage(self.seconds + other.seconds, self.cpu_seconds + other.cpu_seconds)
 
 
-def cpu_seconds() -> float:
-    """Return the CPU seconds of this process and of all that it started: JVM, Python workers, the stack's engines."""
-    own = psutil.Process()
+def cpu_seconds(own: psutil.Process | None = None) -> float:
+    """Return the CPU seconds of a process, by default this one, and of all that it started.
+
+    Those are the JVM, Python workers, and the stack's engines.
+    """
+    own = own or psutil.Process()
     total = 0.0
     for process in (own, *own.children(recursive=True)):
         try:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import subprocess
 import sys
 import threading
 import time
@@ -29,14 +28,13 @@ from pathlib import Path
 from typing import Any
 
 import psycopg2
-from psycopg2.extensions import make_dsn
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measures import memory, stage_lag
-from benchmarks.measures.demo_stack import running_demo
+from benchmarks.measures.demo_stack import running_demo, source_dsn
 from benchmarks.measures.memory import Memory
-from benchmarks.measures.processes import BIN, ROOT
+from benchmarks.measures.processes import running
 from benchmarks.report.figures import Figure
 from benchmarks.report.results import Recorder
 from cdc_lake.instance import instance
@@ -98,10 +96,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 def measure(minutes: float, rate: float) -> list[Figure]:
     """Write and read for `minutes`; return the results. Raises RuntimeError if no marker became visible."""
     resources = resolved()
-    postgres, athena = resources["postgres"], resources["athena"]
-    dsn = make_dsn(
-        host=postgres.host, port=postgres.port, user=postgres.user, password=postgres.password, dbname="devdb"
-    )
+    postgres, athena, dsn = resources["postgres"], resources["athena"], source_dsn()
     with postgres.connect() as connection, connection.cursor() as cursor:
         cursor.execute("select shipped_date from datalake.orders where order_id = %s", (ORDER,))
         [(shipped,)] = cursor.fetchall()
@@ -182,17 +177,8 @@ def main() -> int:
     recorder = Recorder(parser)
     args = parser.parse_args()
     command = ["cdc-lake", "run", "northwind"] if args.continuous else ["cdc-lake", "dev", "--port", "0"]
-    with running_demo(args.home) as home:
-        with args.log.open("wb") as log:
-            running = subprocess.Popen(
-                [str(BIN / command[0]), *command[1:]], cwd=ROOT, stdout=log, stderr=log, start_new_session=True
-            )
-        try:
-            with memory.sampled(home) as used:
-                found = measure(args.minutes, args.rate)
-        finally:
-            os.killpg(running.pid, 2)
-            running.wait(120)
+    with running_demo(args.home) as home, running(*command, log=args.log), memory.sampled(home) as used:
+        found = measure(args.minutes, args.rate)
     figures = [each.model_copy(update={"value": round(each.value, 3)}) for each in (*found, *memory_figures(used))]
     table = Table("metric", "unit", "value", title=f"commit to visible, {args.rate:g} changes/s, {args.minutes:g} min")
     for each in figures:

@@ -13,7 +13,6 @@ in Athena SQL. A pipeline that falls behind has a lower figure than the rate.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 import threading
@@ -24,13 +23,12 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
-from psycopg2.extensions import make_dsn
 from rich.console import Console
 from rich.table import Table
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from benchmarks.measures.demo_stack import running_demo
-from benchmarks.measures.processes import BIN, ROOT
+from benchmarks.measures.demo_stack import running_demo, source_dsn
+from benchmarks.measures.processes import running
 from benchmarks.report.figures import Figure
 from benchmarks.report.results import Recorder
 from benchmarks.whole_pipeline.freshness import ORDER, QUERY
@@ -69,10 +67,7 @@ def outbox(rate: float) -> Iterator[Workload]:
     """Run Northwind."""
     resources = resolved()
     postgres, athena = resources["postgres"], resources["athena"]
-    dsn = make_dsn(
-        host=postgres.host, port=postgres.port, user=postgres.user, password=postgres.password, dbname="devdb"
-    )
-    traffic = Traffic(dsn, seed=1, rate=rate)
+    traffic = Traffic(source_dsn(), seed=1, rate=rate)
 
     def write(until: Callable[[], bool]) -> int:
         before = traffic.counts.changes
@@ -88,14 +83,8 @@ def outbox(rate: float) -> Iterator[Workload]:
         [(day,)] = athena.query(QUERY).rows
         return (day - MARKED).days if day is not None else None
 
-    process = subprocess.Popen(
-        [str(BIN / "cdc-lake"), "run", "northwind"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
+    with running("cdc-lake", "run", "northwind"):
         yield Workload(write, mark, visible)
-    finally:
-        process.terminate()
-        process.wait(120)
 
 
 @contextmanager

@@ -1,33 +1,23 @@
-"""Installs dlt with its packages into the cache folder, apart from cdc-lake's, and runs its program there."""
+"""Runs dlt's program with dlt's own packages."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from infra.folders import cache_folder
+from benchmarks.peers import own_packages
 
-LOCK = Path(__file__).with_name("requirements.lock")
 PROGRAM = Path(__file__).with_name("load.py")
 
 
 def packages() -> Path:
-    """Return the folder of dlt's packages; install them if it is missing. The folder's name depends on the lock."""
-    folder = cache_folder() / f"dlt-{hashlib.sha256(LOCK.read_bytes()).hexdigest()[:12]}"
-    if not folder.is_dir():
-        draft = folder.with_name(f"{folder.name}.tmp")
-        shutil.rmtree(draft, ignore_errors=True)
-        command = ["-m", "uv", "pip", "install", "--quiet", "--python", sys.executable, "--target", str(draft)]
-        subprocess.run([sys.executable, *command, "--require-hashes", "--requirement", str(LOCK)], check=True)
-        draft.rename(folder)
-    return folder
+    """Return the folder of dlt's packages; install them if it is missing."""
+    return own_packages.installed("dlt", Path(__file__).with_name("requirements.lock"))
 
 
 def run(settings: Mapping[str, Any], variables: Mapping[str, str]) -> Mapping[str, int]:

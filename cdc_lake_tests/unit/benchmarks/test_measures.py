@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import fastavro
 import psutil
 import pytest
 
@@ -14,6 +16,9 @@ from benchmarks.measures import memory
 from benchmarks.measures.memory import Memory
 from benchmarks.measures.processes import timed
 from benchmarks.measures.usage import Usage, measured
+from benchmarks.peers.cold import COLUMNS
+from benchmarks.peers.hoodie_streamer.process import avro_schema
+from benchmarks.whole_pipeline.hoodie_streamer import latencies
 from benchmarks.write_path.upsert_cost import RECENT, UNIFORM, Costs, figures
 
 BUSY = "import time\nwhile time.process_time() < 0.3: pass"
@@ -77,3 +82,21 @@ def test_a_peer_is_compared_with_both_types_unless_it_was_measured_as_both() -> 
 def test_a_system_that_was_not_measured_to_its_end_is_an_error() -> None:
     with pytest.raises(ValueError, match="cdc-lake was not measured to its end"):
         list(figures({"cow": Costs()}))
+
+
+def test_the_latency_of_an_object_ends_with_the_first_commit_that_contains_it() -> None:
+    written = [(1, 10.0), (2, 11.0), (3, 12.0)]
+    # The commit of a clean, at position 0, contains no object.
+    assert latencies(written, [(1, 10.5), (0, 11.5), (3, 14.0)]) == [0.5, 3.0, 2.0]
+    with pytest.raises(ValueError, match="no commit contains the object at position 3"):
+        latencies(written, [(2, 14.0)])
+
+
+def test_the_avro_schema_has_all_columns() -> None:
+    schema = fastavro.parse_schema(dict(avro_schema(COLUMNS)))
+    row = {"order_id": 1, "__lsn": 2**40, "products": None}
+    written = io.BytesIO()
+    fastavro.schemaless_writer(written, schema, row)
+    written.seek(0)
+    found = fastavro.schemaless_reader(written, schema, schema)
+    assert found == {column.split()[0]: None for column in COLUMNS.split(", ")} | row

@@ -87,6 +87,18 @@ def test_options_are_passed_to_a_named_program(
     assert started == [("small_batch", ("--full", "--rounds", "2"))]
 
 
+def test_a_program_without_a_usual_size_runs_if_it_is_named_or_with_full(
+    started: list[tuple[str, tuple[str, ...]]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    programs = (Program("nothing_new", "x", "", ""), Program("hoodie_streamer", "x", None, "--minutes 10"))
+    monkeypatch.setattr(runner, "PROGRAMS", programs)
+    both = [("nothing_new", ()), ("hoodie_streamer", ("--minutes", "10"))]
+    for arguments, expected in (((), both[:1]), (("--full",), both), (("hoodie_streamer",), both[1:])):
+        started.clear()
+        assert start(monkeypatch, tmp_path, *arguments) == 0
+        assert started == expected
+
+
 @pytest.mark.parametrize("arguments", [("triggrs",), ("--rounds", "2")])
 @pytest.mark.usefixtures("started")
 def test_unknown_names_and_options_of_no_program_are_refused(
@@ -105,7 +117,7 @@ def test_a_program_accepts_the_arguments_of_both_sizes(program: Program, monkeyp
         raise SystemExit(f"unknown: {unknown}")
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse)
-    for size in (program.usual, program.full):
+    for size in (program.usual or "", program.full):
         monkeypatch.setattr("sys.argv", [program.module, *size.split(), "--results", "x"])
         with pytest.raises(SystemExit, match=r"unknown: \[\]"):
             module.main()

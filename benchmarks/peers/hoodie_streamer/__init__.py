@@ -1,0 +1,1 @@
+"""HoodieStreamer as a process with its own Spark and jars."""
