@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-import pyarrow as pa
-from hudi import HudiTableBuilder
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measures import hudi_rs
 from cdc_lake import jobs
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema.captured_schema import Column, TableSchema
@@ -152,22 +151,10 @@ class VerifyBenchmark:
             source_rows = {row[0]: (*row[1:4], row[4].replace(tzinfo=None)) for row in cursor.fetchall()}
         lake_rows = {
             row["id"]: (row["note"], row["qty"], row["amount"], row["at"].replace(tzinfo=None))
-            for batch in self._by_hudi_rs()
+            for batch in hudi_rs.batches(self.spec.location, self.spec.prefix.rstrip("/"))
             for row in batch.to_pylist()
         }
         return sum(1 for key in source_rows.keys() | lake_rows.keys() if source_rows.get(key) != lake_rows.get(key))
-
-    def _by_hudi_rs(self) -> list[pa.RecordBatch]:
-        at = self.spec.location
-        options = {
-            "AWS_ENDPOINT_URL": at.endpoint_url or "",
-            "AWS_ALLOW_HTTP": "true",
-            "AWS_REGION": at.region or "",
-            "AWS_ACCESS_KEY_ID": at.access_key or "",
-            "AWS_SECRET_ACCESS_KEY": at.secret_key or "",
-        }
-        built = HudiTableBuilder.from_base_uri(self.spec.uri().replace("s3a://", "s3://")).with_options(options).build()
-        return [pa.record_batch(batch) for batch in built.read()]
 
 
 class _Sink:

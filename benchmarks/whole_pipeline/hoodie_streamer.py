@@ -4,7 +4,8 @@ Runs the demo on a separate stack. First, `--rounds` times, a process of each sy
 objects of Northwind's 829 events. HoodieStreamer writes one table without partitions, as cdc-lake's is, and once one
 with its published layout, a partition for each order. Then `cdc-lake run northwind` lands and applies `--rate` changes
 a second for `--minutes`. The raw objects of that time are then put into a second folder, at the same intervals, from
-which HoodieStreamer writes a table in continuous mode. The first quarter of the objects is not counted.
+which HoodieStreamer writes a table in continuous mode. The first quarter of the objects is not counted. At the end, its
+rows are compared with the newest event of each order.
 
     python -m benchmarks.whole_pipeline.hoodie_streamer --rate 200 --minutes 3
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import bisect
+import json
 import statistics
 import sys
 import threading
@@ -25,6 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.goals import HOODIE_STREAMER
+from benchmarks.measures import hudi_rs
 from benchmarks.measures.demo_stack import running_demo, source_dsn
 from benchmarks.measures.processes import running
 from benchmarks.measures.usage import Usage, cpu_seconds
@@ -100,7 +103,8 @@ class Comparison:
 
     def __init__(self) -> None:
         self._at = load_endpoints()
-        self._store = location(resolved()["store"]).store()
+        self._location = location(resolved()["store"])
+        self._store = self._location.store()
         self._table = load("northwind").tables[0]
 
     def cold(self, rounds: int) -> dict[str, list[Usage]]:
@@ -141,8 +145,11 @@ class Comparison:
         applied = [(each.checkpoint.manifest, at) for each, at in found if each.checkpoint is not None]
         return manifests, latencies(written, applied)
 
-    def theirs(self, manifests: Sequence[Manifest]) -> list[float]:
-        """Let HoodieStreamer read the objects of these manifests, at the same intervals; return their latencies."""
+    def theirs(self, manifests: Sequence[Manifest]) -> tuple[list[float], int]:
+        """Let HoodieStreamer read the objects of these manifests, at the same intervals.
+
+        Returns their latencies, and the number of orders whose row is not their newest event.
+        """
         streamed = self._streamed("continuous")
         _, objects = cold_start.snapshot()
         self._copy([uri.split("/", 3)[3] for uri in objects], streamed.source)
@@ -154,7 +161,15 @@ class Comparison:
             last = max(modified[key] for key, _ in put)
             streamer.await_true(lambda: streamed.checkpoint(self._store, max(commits.seen)) >= last)
         applied = [(streamed.checkpoint(self._store, name), at) for name, at in commits.seen.items()]
-        return latencies([(modified[key], at) for key, at in put], applied)
+        return latencies([(modified[key], at) for key, at in put], applied), self._outdated(streamed, list(modified))
+
+    def _outdated(self, streamed: Streamed, keys: Sequence[str]) -> int:
+        newest: dict[int, int] = {}
+        for event in (json.loads(line) for key in keys for line in _body(self._store, key).splitlines()):
+            newest[event["order_id"]] = max(event["__lsn"], newest.get(event["order_id"], 0))
+        rows = [row for batch in hudi_rs.batches(self._location, streamed.table) for row in batch.to_pylist()]
+        found = {row["order_id"]: row["__lsn"] for row in rows}
+        return sum(found.get(order) != lsn for order, lsn in newest.items())
 
     def _replay(self, manifests: Sequence[Manifest], folder: str) -> list[tuple[str, float]]:
         """Put the manifests' objects at the manifests' intervals; return their keys and times."""
@@ -214,8 +229,11 @@ def main() -> int:
         comparison = Comparison()
         costs = comparison.cold(options.rounds)
         manifests, ours = comparison.ours(options.minutes, options.rate)
-        lags = {OURS: ours, HOODIE_STREAMER: comparison.theirs(manifests)}
-    found = list(figures(costs, lags))
+        theirs, outdated = comparison.theirs(manifests)
+    found = [
+        *figures(costs, {OURS: ours, HOODIE_STREAMER: theirs}),
+        Figure(what="rows that are not the newest event", unit="orders", system=HOODIE_STREAMER, value=outdated),
+    ]
     table = Table("what", "unit", "system", "value", title="cdc-lake and HoodieStreamer 0.14")
     for each in found:
         table.add_row(each.what, each.unit, each.system, f"{each.value:,.2f}")
