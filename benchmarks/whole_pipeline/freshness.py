@@ -8,8 +8,8 @@ marker's latency is the time from its commit to the first result that contains t
     python -m benchmarks.whole_pipeline.freshness --minutes 8
     python -m benchmarks.whole_pipeline.freshness --minutes 3 --rate 200 --continuous
 
-Each latency includes the duration of a query, which is reported too. The memory of the stack's components and of
-cdc-lake's processes is sampled meanwhile.
+Each latency includes the duration of a query, which is reported too. The memory and the CPU time of the stack's
+components and of cdc-lake's processes are sampled meanwhile.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ import psycopg2
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measures import memory, stage_lag
+from benchmarks.measures import component_usage, stage_lag
+from benchmarks.measures.component_usage import ComponentUsage
 from benchmarks.measures.demo_stack import running_demo, source_dsn
-from benchmarks.measures.memory import Memory
 from benchmarks.measures.processes import running
 from benchmarks.report.figures import Figure
 from benchmarks.report.results import Recorder
@@ -147,13 +147,14 @@ def measure(minutes: float, rate: float) -> list[Figure]:
     ]
 
 
-def memory_figures(found: Memory) -> list[Figure]:
-    """Return the figures of the sample with the largest sum."""
-    total, components = found.peak()
+def usage_figures(found: ComponentUsage) -> list[Figure]:
+    """Return the memory of the sample with the largest sum, and the CPU time of the second half of the window."""
+    total, components = found.memory.peak()
     return [
         Figure(what="memory, whole stack", unit="GB", value=total / 2**30),
-        Figure(what="memory, growth", unit="GB/h", value=found.slope() / 2**30),
+        Figure(what="memory, growth", unit="GB/h", value=found.memory.slope() / 2**30),
         *(Figure(what=f"memory: {name}", unit="GB", value=size / 2**30) for name, size in sorted(components.items())),
+        *(Figure(what=f"CPU: {name}", unit="cores", value=cores) for name, cores in sorted(found.cpu.cores().items())),
     ]
 
 
@@ -177,9 +178,9 @@ def main() -> int:
     recorder = Recorder(parser)
     args = parser.parse_args()
     command = ["cdc-lake", "run", "northwind"] if args.continuous else ["cdc-lake", "dev", "--port", "0"]
-    with running_demo(args.home) as home, running(*command, log=args.log), memory.sampled(home) as used:
+    with running_demo(args.home) as home, running(*command, log=args.log), component_usage.sampled(home) as used:
         found = measure(args.minutes, args.rate)
-    figures = [each.model_copy(update={"value": round(each.value, 3)}) for each in (*found, *memory_figures(used))]
+    figures = [each.model_copy(update={"value": round(each.value, 3)}) for each in (*found, *usage_figures(used))]
     table = Table("metric", "unit", "value", title=f"commit to visible, {args.rate:g} changes/s, {args.minutes:g} min")
     for each in figures:
         if each.size is None:

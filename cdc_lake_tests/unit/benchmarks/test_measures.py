@@ -1,4 +1,4 @@
-"""What the programs measure with: CPU of child processes, memory by component, and ratios of files."""
+"""What the programs measure with: CPU of processes, memory by component, latencies, and ratios of files."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import fastavro
 import psutil
 import pytest
 
-from benchmarks.measures import memory
-from benchmarks.measures.memory import Memory
+from benchmarks.measures.component_usage import PYTHON, Cpu, Memory, memory_of, processes
 from benchmarks.measures.processes import timed
 from benchmarks.measures.usage import Usage, measured
 from benchmarks.peers.cold import COLUMNS
@@ -44,18 +43,34 @@ def test_the_slope_is_that_of_the_second_half() -> None:
 def test_a_sample_has_the_processes_of_the_state_folder_and_their_children(tmp_path: Path) -> None:
     program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input(1)'])"
     environment = {**os.environ, "CDC_LAKE_HOME": str(tmp_path)}
-    assert memory.sample(tmp_path) == {}
+    assert processes(tmp_path) == {}
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     ) as child:
         assert child.stdout.read(1) == b"1"
-        found = memory.sample(tmp_path)
-        processes = [psutil.Process(child.pid), *psutil.Process(child.pid).children()]
-        total = sum(each.memory_full_info().pss for each in processes)
+        found = processes(tmp_path)
+        sizes = memory_of(found)
+        started = [psutil.Process(child.pid), *psutil.Process(child.pid).children()]
+        total = sum(each.memory_full_info().pss for each in started)
         child.communicate(b"\n")
-    assert found.keys() == {memory.PYTHON}
-    assert len(processes) == 2
-    assert found[memory.PYTHON] == pytest.approx(total, rel=0.2)
+    assert found.keys() == sizes.keys() == {PYTHON}
+    assert len(started) == 2
+    assert set(found[PYTHON]) == set(started)
+    assert sizes[PYTHON] == pytest.approx(total, rel=0.2)
+
+
+def test_cpu_time_is_that_of_the_second_half_with_processes_that_have_ended() -> None:
+    cpu = Cpu()
+    cpu.add({})
+    cpu.add({})
+    with subprocess.Popen([sys.executable, "-c", BUSY + "\nprint()\ninput()"], stdin=-1, stdout=-1) as busy:
+        assert busy.stdout.readline() == b"\n"
+        cpu.add({"kafka": [psutil.Process(busy.pid)]})
+        busy.communicate(b"\n")
+    cpu.add({})
+    elapsed = cpu.samples[-1][0] - cpu.samples[1][0]
+    assert 0.27 <= cpu.cores()["kafka"] * elapsed < 3
+    assert Cpu().cores() == {}
 
 
 def costs(load: float) -> Costs:
