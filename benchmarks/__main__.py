@@ -30,8 +30,9 @@ from benchmarks.report.results import FOLDER
 
 @dataclass(frozen=True)
 class Program:
-    """A program with its arguments in the usual and in the full size; without usual ones, it runs only with `--full`.
+    """A program, and its arguments for the usual and the full size.
 
+    If `usual` is None, it runs only with `--full`, or if it is named.
     A program with `on_demo` needs a stack on which the demo has run. It accepts `--home`, and otherwise starts one.
     """
 
@@ -99,7 +100,12 @@ def main() -> int:
     """Run the chosen programs, write the page, and return 1 if a program failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [program.name for program in PROGRAMS]
-    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=f"all by default: {', '.join(names)}")
+    parser.add_argument(
+        "programs",
+        nargs="*",
+        metavar="PROGRAM",
+        help=f"all by default: {', '.join(names)}; hoodie_streamer only with --full",
+    )
     parser.add_argument("--full", action="store_true", help="larger sizes and longer windows, about three hours")
     parser.add_argument("--results", type=Path, default=FOLDER, help="the folder for results and page")
     options, more = parser.parse_known_args()

@@ -6,7 +6,7 @@ pages of forked Python workers, count once in the sum.
 
 from __future__ import annotations
 
-import threading
+import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.measures.repeated_work import repeated
 from infra.folders import HOME_VARIABLE
 from infra.local.stack import process
 
@@ -53,18 +54,23 @@ class Cpu:
     _used: dict[tuple[str, psutil.Process], float] = field(default_factory=dict)
 
     def add(self, processes: Processes) -> None:
-        """Add a sample. What a process used after its last sample is not counted."""
-        for component, each in ((name, one) for name, found in processes.items() for one in found):
-            with suppress(psutil.NoSuchProcess):
-                times = each.cpu_times()
-                self._used[component, each] = times.user + times.system
+        """Add a sample.
+
+        The CPU time of a process after its last sample, and of a process that no sample contains, is missing: up to
+        5 s a process.
+        """
+        for component, found in processes.items():
+            for each in found:
+                with suppress(psutil.NoSuchProcess):
+                    times = each.cpu_times()
+                    self._used[component, each] = times.user + times.system
         totals: dict[str, float] = defaultdict(float)
         for (component, _), seconds in self._used.items():
             totals[component] += seconds
         self.samples.append((time.monotonic(), totals))
 
     def cores(self) -> Mapping[str, float]:
-        """Return the CPU seconds a second in the second half of the samples, by component."""
+        """Return the average number of busy cores in the second half of the samples, by component."""
         if len(self.samples) < 2:
             return {}
         (started, before), (ended, after) = self.samples[(len(self.samples) - 1) // 2], self.samples[-1]
@@ -73,7 +79,7 @@ class Cpu:
 
 @dataclass
 class ComponentUsage:
-    """What was sampled."""
+    """Samples of memory and of CPU time."""
 
     memory: Memory = field(default_factory=Memory)
     cpu: Cpu = field(default_factory=Cpu)
@@ -89,7 +95,8 @@ def processes(home: Path) -> Processes:
         found[component.component].append(component.process)
     for each in psutil.process_iter():
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            if each.environ().get(HOME_VARIABLE) == str(home):
+            # `python -m benchmarks` starts this process with the variable.
+            if each.pid != os.getpid() and each.environ().get(HOME_VARIABLE) == str(home):
                 found[JVM if each.name() == "java" else PYTHON].append(each)
     return found
 
@@ -102,21 +109,15 @@ def memory_of(found: Processes) -> Mapping[str, int]:
 @contextmanager
 def sampled(home: Path) -> Iterator[ComponentUsage]:
     """Sample in a thread during a block."""
-    usage, stop = ComponentUsage(), threading.Event()
+    usage = ComponentUsage()
 
-    def run() -> None:
-        while not stop.wait(SAMPLE_SECONDS):
-            found = processes(home)
-            usage.memory.samples.append(memory_of(found))
-            usage.cpu.add({**found, BENCHMARK: [psutil.Process()]})
+    def sample() -> None:
+        found = processes(home)
+        usage.memory.samples.append(memory_of(found))
+        usage.cpu.add({**found, BENCHMARK: [psutil.Process()]})
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
+    with repeated(sample, SAMPLE_SECONDS):
         yield usage
-    finally:
-        stop.set()
-        thread.join()
 
 
 def _bytes(found: psutil.Process) -> int:

@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 from benchmarks.measures.usage import Usage
+from infra.local.stack.process import end
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
@@ -31,17 +34,21 @@ def run(*command: str) -> None:
 
 
 @contextmanager
-def running(*command: str, log: Path = Path(os.devnull)) -> Iterator[None]:
-    """Start a program with its output in `log`. After the block, interrupt it and its children, and wait for it."""
+def running(*command: str, log: Path = Path(os.devnull)) -> Iterator[psutil.Popen]:
+    """Start a program with its output in `log`. After the block, interrupt it and its children, and wait for it.
+
+    Raises RuntimeError after the block if the program has ended before.
+    """
     with log.open("wb") as output:
-        process = subprocess.Popen(
+        process = psutil.Popen(
             [str(BIN / command[0]), *command[1:]], cwd=ROOT, stdout=output, stderr=output, start_new_session=True
         )
     try:
-        yield
+        yield process
+        if (code := process.poll()) is not None:
+            raise RuntimeError(f"Cannot measure: `{' '.join(command)}` ended with {code}. Its output is in {log}.")
     finally:
-        os.killpg(process.pid, signal.SIGINT)
-        process.wait(STOP_SECONDS)
+        end([process], signal.SIGINT, STOP_SECONDS)
 
 
 def timed(*command: str) -> Usage:

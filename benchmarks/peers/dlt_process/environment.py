@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import own_packages
+from benchmarks.peers import separate_packages
 
 PROGRAM = Path(__file__).with_name("load.py")
 
 
 def packages() -> Path:
     """Return the folder of dlt's packages; install them if it is missing."""
-    return own_packages.installed("dlt", Path(__file__).with_name("requirements.lock"))
+    return separate_packages.installed("dlt", Path(__file__).with_name("requirements.lock"))
 
 
 def run(settings: Mapping[str, Any], variables: Mapping[str, str]) -> Mapping[str, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -19,14 +20,17 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.measures.commit_times import POLL_SECONDS, CommitTimes
+from benchmarks.measures.usage import Usage, cpu_seconds
 from benchmarks.peers.hoodie_streamer import environment
 from benchmarks.peers.session import LIBRARIES
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import history
 from infra.local.stack.endpoints import Endpoints
+from infra.local.stack.process import end
 
 INTERVAL = 5
-"""The smallest number of seconds between the beginnings of two batches."""
+"""The minimum number of seconds between the starts of two batches."""
 PARTITIONED = {
     "hoodie.datasource.write.partitionpath.field": "customer_id,order_id",
     "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
@@ -37,14 +41,12 @@ PARALLELISM = {f"hoodie.{what}.shuffle.parallelism": "2" for what in ("upsert", 
 AVRO_TYPES = {"int": "int", "bigint": "long", "string": "string"}
 CHECKPOINT = "deltastreamer.checkpoint.key"
 STOP_SECONDS = 60
-LOOK_SECONDS = 0.1
-BOUND_SECONDS = 300.0
-"""The time after which a commit that does not appear is an error."""
+BOUND_SECONDS = 900.0
 
 
 @dataclass(frozen=True)
-class Streamed:
-    """The table that it writes: a folder of raw objects, a folder of the table (keys), and the table's layout."""
+class StreamerTable:
+    """A table that HoodieStreamer writes: the keys of the source folder and of the table, and the layout."""
 
     at: Endpoints
     source: str
@@ -62,17 +64,16 @@ class Streamed:
             "hoodie.parquet.small.file.limit": str(128 * 2**20),
         }
 
-    def commits(self, store: ObjectStore) -> list[str]:
-        """Return the instants of the table's commits, oldest first."""
-        return history.commits(store, f"{self.table}/")
+    def commit_times(self, store: ObjectStore) -> CommitTimes:
+        """Return the times of the table's commits; a position is a time in ms since 1970 (`checkpoint`)."""
+        return CommitTimes(lambda: history.commits(store, f"{self.table}/"), lambda name: self.checkpoint(store, name))
 
     def checkpoint(self, store: ObjectStore, instant: str) -> int:
-        """Return the commit's checkpoint: the newest modification time of the objects read, in ms since 1970.
-
-        A commit without one, such as that of a clean, is 0.
-        """
+        """Return a commit's checkpoint: the newest modification time of the objects read, in ms since 1970."""
         found = store.get(f"{self.table}/.hoodie/{instant}.commit")
-        return 0 if found is None else int(json.loads(found.body)["extraMetadata"].get(CHECKPOINT) or 0)
+        if found is None:
+            raise RuntimeError(f"Cannot measure HoodieStreamer: commit {instant} of {self.table} does not exist.")
+        return int(json.loads(found.body)["extraMetadata"][CHECKPOINT])
 
     def command(self, schema: Path, *, continuous: bool) -> list[str]:
         """Return the command line; without `continuous` the process ends after one batch."""
@@ -112,31 +113,38 @@ def avro_schema(columns: str) -> Mapping[str, object]:
 
 @dataclass(frozen=True)
 class StreamerProcess:
-    """A process, and the file with its output."""
+    """A process, the time of its start in seconds since 1970, and the file with its output."""
 
     process: psutil.Popen
+    started: float
     log: Path
 
-    def await_true(self, met: Callable[[], bool]) -> None:
-        """Wait until a condition is met. Raises RuntimeError after 5 minutes, or if the process fails."""
-        end = time.monotonic() + BOUND_SECONDS
-        while not met():
-            if self.process.poll() or time.monotonic() > end:
-                log = self.log.read_text(encoding="utf-8", errors="replace")
-                cause = f"its process ended with {self.process.poll()}"
-                if self.process.poll() is None:
-                    cause = f"there was no commit within {BOUND_SECONDS:g} s"
-                raise RuntimeError(f"Cannot measure HoodieStreamer: {cause}.\n{log[-4000:]}")
-            time.sleep(LOOK_SECONDS)
+    def usage(self) -> Usage:
+        """Return the seconds since the start, and the CPU seconds."""
+        return Usage(time.time() - self.started, cpu_seconds(self.process))
+
+    def await_true(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition is true. Raises RuntimeError after 15 minutes, or if the process ends before."""
+        deadline = self.started + BOUND_SECONDS
+        while not condition():
+            code = self.process.poll()
+            if code is not None and not condition():
+                raise self._error(f"its process ended with {code}")
+            if time.time() > deadline:
+                raise self._error(f"it did not commit within {BOUND_SECONDS:g} s")
+            time.sleep(POLL_SECONDS)
+
+    def _error(self, cause: str) -> RuntimeError:
+        log = self.log.read_text(encoding="utf-8", errors="replace")
+        return RuntimeError(f"Cannot measure HoodieStreamer: {cause}.\n{log[-4000:]}")
 
 
 @contextmanager
-def running(table: Streamed, columns: str, *, continuous: bool) -> Iterator[StreamerProcess]:
+def running_streamer(table: StreamerTable, columns: str, *, continuous: bool) -> Iterator[StreamerProcess]:
     """Start a process that reads events with these Spark columns, and end it after the block."""
     at = table.at
-    own = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     variables = {
-        **own,
+        **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
         "JAVA_HOME": str(at.java_home),
         "SPARK_HOME": str(environment.spark()),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -148,9 +156,11 @@ def running(table: Streamed, columns: str, *, continuous: bool) -> Iterator[Stre
         schema.write_text(json.dumps(avro_schema(columns)), encoding="utf-8")
         command = table.command(schema, continuous=continuous)
         with log.open("wb") as output:
-            process = psutil.Popen(command, cwd=folder, env=variables, stdout=output, stderr=subprocess.STDOUT)
+            started = time.time()
+            process = psutil.Popen(
+                command, cwd=folder, env=variables, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            )
         try:
-            yield StreamerProcess(process, log)
+            yield StreamerProcess(process, started, log)
         finally:
-            process.terminate()
-            process.wait(STOP_SECONDS)
+            end([process], signal.SIGTERM, STOP_SECONDS)

@@ -7,17 +7,20 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
+from typing import NoReturn
 
 import fastavro
 import psutil
 import pytest
 
+from benchmarks.measures.commit_times import CommitTimes, latencies
 from benchmarks.measures.component_usage import PYTHON, Cpu, Memory, memory_of, processes
-from benchmarks.measures.processes import timed
+from benchmarks.measures.processes import running, timed
+from benchmarks.measures.repeated_work import repeated
 from benchmarks.measures.usage import Usage, measured
 from benchmarks.peers.cold import COLUMNS
 from benchmarks.peers.hoodie_streamer.process import avro_schema
-from benchmarks.whole_pipeline.hoodie_streamer import latencies
 from benchmarks.write_path.upsert_cost import RECENT, UNIFORM, Costs, figures
 
 BUSY = "import time\nwhile time.process_time() < 0.3: pass"
@@ -63,7 +66,9 @@ def test_cpu_time_is_that_of_the_second_half_with_processes_that_have_ended() ->
     cpu = Cpu()
     cpu.add({})
     cpu.add({})
-    with subprocess.Popen([sys.executable, "-c", BUSY + "\nprint()\ninput()"], stdin=-1, stdout=-1) as busy:
+    with subprocess.Popen(
+        [sys.executable, "-c", BUSY + "\nprint()\ninput()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as busy:
         assert busy.stdout.readline() == b"\n"
         cpu.add({"kafka": [psutil.Process(busy.pid)]})
         busy.communicate(b"\n")
@@ -101,10 +106,48 @@ def test_a_system_that_was_not_measured_to_its_end_is_an_error() -> None:
 
 def test_the_latency_of_an_object_ends_with_the_first_commit_that_contains_it() -> None:
     written = [(1, 10.0), (2, 11.0), (3, 12.0)]
-    # The commit of a clean, at position 0, contains no object.
+    # A commit at position 0, such as that of a table service, has applied no object.
     assert latencies(written, [(1, 10.5), (0, 11.5), (3, 14.0)]) == [0.5, 3.0, 2.0]
     with pytest.raises(ValueError, match="no commit contains the object at position 3"):
         latencies(written, [(2, 14.0)])
+
+
+def test_a_commit_is_dated_when_it_is_first_listed_even_if_it_is_archived_later() -> None:
+    instants = {"1": 5}
+    times = CommitTimes(lambda: list(instants), lambda instant: instants[instant])
+    times.poll()
+    assert (times.found, times.reached) == ([], 0)  # it existed at the start
+    instants["2"] = 6
+    times.poll()
+    [(position, at)] = times.found
+    assert (position, times.reached) == (6, 6)
+    del instants["2"]
+    times.poll()
+    assert times.found == [(position, at)]
+
+
+def test_the_error_of_a_repeated_measurement_is_raised_after_the_block() -> None:
+    calls = Event()
+
+    def fail() -> NoReturn:
+        calls.set()
+        raise OSError("store")
+
+    with pytest.raises(OSError, match="store"), repeated(fail, 0.01):
+        assert calls.wait(10)
+
+
+def test_a_program_that_ends_during_the_measurement_is_an_error(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with running("python", "-c", "import signal; signal.pause()", log=log) as program:
+        assert program.poll() is None
+    assert program.poll() is not None
+    failing = running("python", "-c", "exit(3)", log=log)
+    with (
+        pytest.raises(RuntimeError, match=r"`python -c exit\(3\)` ended with 3\. Its output is in"),
+        failing as program,
+    ):
+        program.wait(10)
 
 
 def test_the_avro_schema_has_all_columns() -> None:

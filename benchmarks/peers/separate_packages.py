@@ -1,4 +1,4 @@
-"""Installs the Python packages of a peer into the cache folder, apart from cdc-lake's."""
+"""Installs the Python packages of a peer into the cache folder, separate from cdc-lake's packages."""
 
 from __future__ import annotations
 
