@@ -77,7 +77,7 @@ class GoalResult(BaseModel):
 
 GOALS = (
     Goal(1, "commit to visible, continuous, p50", "freshness_continuous", "commit to visible", "s, p50", bound=3,
-         limit="CPU time: source, stack, queries and Spark share two cores, and the first batches run uncompiled"),
+         limit="CPU time: two cores are busy; the queries take a third of it, Spark and cdc-lake a quarter"),
     Goal(1, "commit to visible, continuous, p95", "freshness_continuous", "commit to visible", "s, p95", bound=6,
          limit="as for p50"),
     Goal(1, "continuous, last third to first", "freshness_continuous", "commit to visible, growth", "x", bound=1.25),
