@@ -146,7 +146,6 @@ lock: $(VENV)/.runtime ## resolve the newest versions
 .PHONY: lock-jars
 lock-jars: $(VENV)/.runtime ## fetch every jar and write its SHA-256 sum next to its pom
 	$(BIN)/python -m infra.artifacts.jar_locks $(MODULES)
-	$(BIN)/python -m benchmarks.peers.hoodie_streamer.environment
 
 .PHONY: clean
 clean: ## stop the stack, remove its state and the virtual environment

@@ -34,7 +34,7 @@ def running_engines_with_peers(components: Sequence[str] = ("s3",)) -> Iterator[
             yield engines
 
 
-def fetch_jars() -> None:
-    """Fetch the jars of the peers into the cache folder unless they are there."""
+def fetch_jars(module: str = artifacts.PEERS) -> None:
+    """Fetch the jars of peers, by default those of Iceberg and Delta, into the cache folder unless they are there."""
     with ConsoleSetup(Console(stderr=True)) as progress:
-        artifacts.ensure([artifacts.PEERS], progress)
+        artifacts.ensure([module], progress)

@@ -29,8 +29,8 @@ from benchmarks.measures.demo_stack import running_demo, source_dsn
 from benchmarks.measures.processes import running
 from benchmarks.measures.usage import Usage
 from benchmarks.peers.cold import COLUMNS
-from benchmarks.peers.hoodie_streamer import environment
-from benchmarks.peers.hoodie_streamer.process import StreamerTable, running_streamer
+from benchmarks.peers.engines import fetch_jars
+from benchmarks.peers.hoodie_streamer.process import StreamerTable, running_streamer, spark
 from benchmarks.report.figures import OURS, Figure
 from benchmarks.report.results import Recorder
 from benchmarks.whole_pipeline.freshness import percentile
@@ -42,6 +42,7 @@ from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.loading import load
 from cdc_lake.profile import resolved
 from cdc_lake_tests.helpers.source_changes.order_traffic import Traffic
+from infra.artifacts.artifacts import HOODIE_STREAMER as HOODIE_STREAMER_JARS
 from infra.local.stack.attach import load_endpoints
 
 PARTITIONED = f"{HOODIE_STREAMER}, a partition for each order"
@@ -184,8 +185,8 @@ def main() -> int:
     parser.add_argument("--home", help="a running stack on which the demo has run")
     recorder = Recorder(parser)
     options = parser.parse_args()
-    environment.spark()
-    environment.jars()
+    spark()
+    fetch_jars(HOODIE_STREAMER_JARS)
     with running_demo(options.home):
         comparison = Comparison()
         costs = comparison.cold(options.rounds)

@@ -34,7 +34,9 @@ CONNECT_3_7 = "connect-3.7"
 """A Kafka Connect 3.7 worker. Only the test that runs the plugin's zip on this worker uses and fetches it."""
 PEERS = "peers"
 """Iceberg and Delta, which only the benchmarks use and fetch."""
-ALL_MODULES = (*MODULES, *REGISTRY_MODULES, "msk-iam", CONNECT_3_7, PEERS)
+HOODIE_STREAMER = "hoodie-streamer"
+"""HoodieStreamer, which only a benchmark uses and fetches."""
+ALL_MODULES = (*MODULES, *REGISTRY_MODULES, "msk-iam", CONNECT_3_7, PEERS, HOODIE_STREAMER)
 JAVAS = tuple(java.PACKAGED)
 AVRO_CONVERTER = "apicurio-avro-converter"
 """The converter's plugin folder. It is created in the module's folder, which is an entry of plugin.path."""
@@ -120,8 +122,7 @@ def _fetch(module: str, progress: SetupProgress) -> None:
     draft.mkdir(parents=True)
     initial = tree_bytes(repository)
     with _progress_of(module, lambda: tree_bytes(draft) + tree_bytes(repository) - initial, progress) as done:
-        log = cache_folder() / "logs" / f"setup-{module}.log"
-        maven.copy_dependencies(pom_of(module), draft, repository, log)
+        maven.copy_dependencies(pom_of(module), draft, repository, _log(module))
         try:
             jar_locks.verify(draft, pom_of(module))
         except StackError:
@@ -132,6 +133,10 @@ def _fetch(module: str, progress: SetupProgress) -> None:
             finish(draft)
         draft.rename(folder)
         done(tree_bytes(folder))
+
+
+def _log(module: str) -> Path:
+    return cache_folder() / "logs" / f"setup-{module}.log"
 
 
 def _tarball(folder: Path) -> Path:
@@ -159,11 +164,21 @@ def _finish_trino(folder: Path) -> None:
     archive.unlink()
 
 
+def _finish_streamer(folder: Path) -> None:
+    """Replace HoodieStreamer's jar by one in which some packages are renamed (see the pom)."""
+    built = folder / "target"
+    maven.build_jar(pom_of(HOODIE_STREAMER), built, cache_folder() / "m2", _log(HOODIE_STREAMER))
+    [jar] = folder.glob("hudi-utilities_*.jar")
+    (built / "jars-hoodie-streamer-1.jar").replace(jar)
+    shutil.rmtree(built)
+
+
 FINISH: Mapping[str, Callable[[Path], None]] = {
     "debezium": _finish_archive,
     "avro-converter": _finish_converter,
     "trino": _finish_trino,
     "apicurio": _finish_archive,
+    HOODIE_STREAMER: _finish_streamer,
 }
 
 
@@ -190,6 +205,7 @@ def _locked() -> Iterator[None]:
 __all__ = [
     "AWS_MODULES",
     "CONNECT_3_7",
+    "HOODIE_STREAMER",
     "JAVAS",
     "MODULES",
     "PEERS",

@@ -1,10 +1,11 @@
-"""Runs Maven to copy the dependencies of one module's pom into a folder."""
+"""Runs Maven on one module's pom: copies its dependencies into a folder, and builds its jar."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from infra.errors import StackError
@@ -31,18 +32,22 @@ def copy_dependencies(pom: Path, into: Path, repository: Path, log: Path) -> Non
     jar_locks.py checks every file against the module's lock. Raises a StackError that names the coordinate that cannot
     be fetched.
     """
+    goal = (f"{PLUGIN}:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={into}")
+    _run_goal(pom, goal, repository, log)
+
+
+def build_jar(pom: Path, into: Path, repository: Path, log: Path) -> None:
+    """Build the jar of `pom` in the folder `into`, which the pom's `target` property names. Raises as above."""
+    _run_goal(pom, ("package", f"-Dtarget={into}"), repository, log)
+
+
+def _run_goal(pom: Path, goal: Sequence[str], repository: Path, log: Path) -> None:
     maven = find_maven()
     if maven is None:
         raise StackError(
             "Cannot fetch jars: Maven (mvn) is not on PATH. Install it with a JDK, then run `cdc-lake setup` again."
         )
-    command = [
-        *(maven, "-B", "-ntp", "-f", str(pom)),
-        f"{PLUGIN}:copy-dependencies",
-        "-DincludeScope=runtime",
-        f"-DoutputDirectory={into}",
-        f"-Dmaven.repo.local={repository}",
-    ]
+    command = [maven, "-B", "-ntp", "-f", str(pom), *goal, f"-Dmaven.repo.local={repository}"]
     log.parent.mkdir(parents=True, exist_ok=True)
     code, output = _run([*command, "--strict-checksums"], log)
     if code != 0 and UNSUMMED in output:

@@ -22,10 +22,12 @@ import psutil
 
 from benchmarks.measures.commit_times import POLL_SECONDS, CommitTimes
 from benchmarks.measures.usage import Usage, cpu_seconds
-from benchmarks.peers.hoodie_streamer import environment
+from benchmarks.peers import separate_packages
 from benchmarks.peers.session import LIBRARIES
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.contract.table import history
+from infra.artifacts import artifacts
+from infra.artifacts.artifacts import HOODIE_STREAMER
 from infra.local.stack.endpoints import Endpoints
 from infra.local.stack.process import end
 
@@ -42,6 +44,12 @@ AVRO_TYPES = {"int": "int", "bigint": "long", "string": "string"}
 CHECKPOINT = "deltastreamer.checkpoint.key"
 STOP_SECONDS = 60
 BOUND_SECONDS = 900.0
+
+
+def spark() -> Path:
+    """Return the folder of HoodieStreamer's Spark; install it if it is missing."""
+    lock = Path(__file__).with_name("requirements.lock")
+    return separate_packages.installed("hoodie-streamer-spark", lock) / "pyspark"
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,8 @@ class StreamerTable:
 
     def command(self, schema: Path, *, continuous: bool) -> list[str]:
         """Return the command line; without `continuous` the process ends after one batch."""
-        spark, jars = environment.spark(), environment.jars()
+        jars = artifacts.jars(HOODIE_STREAMER)
+        [utilities] = jars.glob("hudi-utilities_*.jar")
         libraries = [jar for jar in self.at.spark_jars.glob("*.jar") if jar.name.startswith(LIBRARIES)]
         s3a = "spark.hadoop.fs.s3a"
         conf = {
@@ -89,9 +98,9 @@ class StreamerTable:
             f"{s3a}.connection.ssl.enabled": "false",
         }
         return [
-            *(str(spark / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "2g"),
+            *(str(spark() / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "2g"),
             *(part for name, value in conf.items() for part in ("--conf", f"{name}={value}")),
-            *("--class", "org.apache.hudi.utilities.streamer.HoodieStreamer", str(jars / environment.UTILITIES)),
+            *("--class", "org.apache.hudi.utilities.streamer.HoodieStreamer", str(utilities)),
             *("--table-type", "COPY_ON_WRITE", "--op", "UPSERT", "--source-ordering-field", "__source_ts_ms"),
             *("--target-base-path", self._uri(self.table), "--target-table", "cdc_events"),
             *("--source-class", "org.apache.hudi.utilities.sources.JsonDFSSource"),
@@ -146,7 +155,7 @@ def running_streamer(table: StreamerTable, columns: str, *, continuous: bool) ->
     variables = {
         **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
         "JAVA_HOME": str(at.java_home),
-        "SPARK_HOME": str(environment.spark()),
+        "SPARK_HOME": str(spark()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "AWS_ACCESS_KEY_ID": at.s3_access_key,
         "AWS_SECRET_ACCESS_KEY": at.s3_secret_key.get_secret_value(),
