@@ -15,14 +15,19 @@ from typing import get_args
 import pytest
 
 from cdc_lake.pipeline.spec.pipeline import Mode
-from cdc_lake_tests.faults.kills.campaign_sizes import EVERY_SECONDS, PAUSE_AFTER, RATE, RECORD, SEED
+from cdc_lake_tests.faults.kills.campaign_sizes import (
+    EVERY_SECONDS,
+    MERGE_ON_READ_KILLS,
+    PAUSE_AFTER,
+    RATE,
+    RECORD,
+    SEED,
+)
 from cdc_lake_tests.faults.kills.soak import MERGE_ON_READ
 from cdc_lake_tests.helpers.project_copy import ROOT
 from cdc_lake_tests.pytest_hooks.long_test_sizes import full_only
 from cdc_lake_tests.pytest_hooks.seeds import named_in_failures
 from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
-
-KILLS = 26
 
 
 @full_only
@@ -30,7 +35,13 @@ KILLS = 26
 def test_random_kills_lose_and_double_no_row_of_a_merge_on_read_table(count_trials: CountTrials) -> None:
     seed = int(os.environ.get(SEED) or random.SystemRandom().randrange(10**6))
     mode = random.Random(seed).choice(get_args(Mode))
-    sizes = {"minutes": 0, "kills": KILLS, "every": EVERY_SECONDS, "rate": RATE, "pause-after": PAUSE_AFTER}
+    sizes = {
+        "minutes": 0,
+        "kills": MERGE_ON_READ_KILLS,
+        "every": EVERY_SECONDS,
+        "rate": RATE,
+        "pause-after": PAUSE_AFTER,
+    }
     options = [f"--{name}={value}" for name, value in {**sizes, "mode": mode, "seed": seed}.items()]
     command = [sys.executable, "-m", "cdc_lake_tests.faults.kills.soak", MERGE_ON_READ, *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3500, check=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 from resources.athena import Athena
 
-_PAUSE_SECONDS = 0.3
+_PAUSE_SECONDS = 1.0
 """The pause between two queries. Without it, the queries take half of the processor time of the writers."""
 
 
