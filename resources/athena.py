@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from threading import Event
+from threading import Event, Lock
 from typing import Any, Self
 
 import dagster as dg
@@ -23,6 +23,8 @@ from resources.aws.aws_resource import AwsRequestFailed, AwsResource
 from resources.errors import ResourceError, WaitTimedOut
 
 CATALOG = "AwsDataCatalog"
+_METERING = Lock()
+"""Threads share a resource, for example for the queries of a dashboard."""
 _TB = 10**12
 _LEAST_BILLED = 10**7
 """The minimum that Athena bills for a statement other than DDL, in bytes: https://aws.amazon.com/athena/pricing/."""
@@ -226,11 +228,12 @@ class Athena(AwsResource):
         )
 
     def _meter(self, scanned: int, *, free: bool) -> None:
-        self._spent.queries += 1
-        self._spent.bytes_scanned += scanned
-        if self.usd_per_tb is not None:
-            billed = 0 if free else max(scanned, _LEAST_BILLED)
-            self._spent.usd = (self._spent.usd or 0.0) + billed / _TB * self.usd_per_tb
+        with _METERING:
+            self._spent.queries += 1
+            self._spent.bytes_scanned += scanned
+            if self.usd_per_tb is not None:
+                billed = 0 if free else max(scanned, _LEAST_BILLED)
+                self._spent.usd = (self._spent.usd or 0.0) + billed / _TB * self.usd_per_tb
 
 
 @contextmanager

@@ -30,7 +30,7 @@ class Rendered:
 def render(spec: DashboardSpec, query: Query, rendered_at: datetime, source_note: str) -> Rendered:
     """Return the dashboard; the page's footer contains `source_note`.
 
-    The queries run one after the other, so numbers agree only if the dataset does not change.
+    The queries do not run in one transaction, so numbers agree only if the dataset does not change.
     Raises DashboardError if a result does not match the YAML, ValueError if `rendered_at` has no time zone, and what
     `query` raises.
     """
