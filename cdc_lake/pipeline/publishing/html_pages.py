@@ -1,4 +1,10 @@
-"""Dashboards as self-contained HTML pages on disk, in the local profile."""
+"""Dashboards as self-contained HTML pages on disk, in the local profile.
+
+Every command of the local profile imports this module. Modules of dashboards are imported when a page is published,
+because they take a fifth of a second.
+"""
+
+from __future__ import annotations
 
 import base64
 import hashlib
@@ -6,16 +12,17 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from cdc_lake.contract import failpoints
-from cdc_lake.dashboard import Query, fingerprint
-from cdc_lake.pipeline.assets import standard_metadata
-from cdc_lake.pipeline.publishing.publisher import DeclaredDashboard, PublishedDashboard
 from infra.files import write_atomic
 from resources.deployment import Deployment
+
+if TYPE_CHECKING:
+    from cdc_lake.dashboard import Query
+    from cdc_lake.pipeline.publishing.publisher import DeclaredDashboard, PublishedDashboard
 
 
 class Pages(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -25,12 +32,14 @@ class Pages(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def publish(self, declared: DeclaredDashboard, query: Query, previous: Mapping[str, Any]) -> PublishedDashboard:
         """See Dashboards. Raises DashboardError if a query result does not match the YAML."""
+        from cdc_lake.dashboard import fingerprint  # noqa: PLC0415 - see the module's docstring
+        from cdc_lake.pipeline.assets import standard_metadata  # noqa: PLC0415
+
         path = self.path(declared.pipeline, declared.name)
         current = fingerprint(declared.spec, query)
         if path.exists() and (previous.get("fingerprint"), previous.get("sha256")) == (current, _sha256(path)):
             return _published(path, previous, standard_metadata.UNCHANGED)
-        # Imported here because its libraries would slow down every process that loads the definitions.
-        from cdc_lake.dashboard.render import render  # noqa: PLC0415
+        from cdc_lake.dashboard.render import render  # noqa: PLC0415 - not needed if the page is unchanged
 
         page = render(
             declared.spec,
@@ -74,6 +83,8 @@ def _sha256(path: Path) -> str:
 
 
 def _published(path: Path, state: Mapping[str, Any], changes: str) -> PublishedDashboard:
+    from cdc_lake.pipeline.publishing.publisher import PublishedDashboard  # noqa: PLC0415
+
     metadata = {
         "dagster/uri": path.as_uri(),
         "page": dg.MetadataValue.path(str(path)),
