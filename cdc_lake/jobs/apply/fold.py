@@ -47,7 +47,6 @@ def fold(
     or if changes may be older than a purge. `applied` is the table's checkpoint, which contains the purge position. One
     Spark job counts unreadable and incomplete records, so that a batch without them needs no other job.
     """
-    # Without the records' values, which only dead letters need, the cache takes half of the time.
     with cached(decoded.drop(VALUE)) as read:
         reason = F.coalesce(REASON, *_unpartitionable(partition_by, dict(read.dtypes)))
         unavailable, rejected, accepted, keys = _counts(read, reason, key)

@@ -10,7 +10,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+import orjson
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
@@ -143,6 +145,14 @@ class RecordParser:
         )
 
     def _parse(self, epoch: int, value: bytes | None) -> _Parsed:
+        fields = None if value is None else _reproducible(value)
+        if fields is None:
+            return self._parse_exactly(epoch, value)
+        found = map(fields.get, self.texts)
+        texts = [each if type(each) is str or each is None else orjson.dumps(each).decode() for each in found]
+        return texts, [name in fields for name in self.optional], self._error(epoch, tuple(fields))
+
+    def _parse_exactly(self, epoch: int, value: bytes | None) -> _Parsed:
         try:
             text = "" if value is None else value.decode().lstrip(_BLANKS)
             found, end = _PARSER.raw_decode(text)
@@ -176,6 +186,19 @@ class RecordParser:
                 known.clear()
             known[key] = next(each for each in self.layouts if each.covers(epoch)).error(names)
         return known[key]
+
+
+def _reproducible(value: bytes) -> dict[str, Any] | None:
+    """Return the fields of a JSON object if orjson writes them back as exactly these bytes; otherwise None.
+
+    Then orjson has kept all that it can lose: the digits of numbers, and fields that occur twice. It takes a fifth of
+    the time of _PARSER.
+    """
+    try:
+        found = orjson.loads(value)
+        return found if type(found) is dict and orjson.dumps(found) == value else None
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        return None
 
 
 def parse(records: DataFrame, parser: RecordParser) -> DataFrame:

@@ -31,8 +31,10 @@ Event = Mapping[str, object]
 
 
 def record_bytes(event: Event | bytes) -> bytes:
-    """Return a record's value in Kafka; bytes are returned unchanged."""
-    return event if isinstance(event, bytes) else json.dumps(event).encode()
+    """Return a record's value as Debezium writes it, without blanks; bytes are returned unchanged."""
+    if isinstance(event, bytes):
+        return event
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 @dataclass

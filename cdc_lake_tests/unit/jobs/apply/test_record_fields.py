@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cdc_lake.contract.schema.captured_schema import EVENT_FIELDS, Column, TableSchema
@@ -69,6 +69,34 @@ def test_a_number_keeps_all_its_digits(number: str) -> None:
 def test_no_bytes_stop_a_batch(value: bytes) -> None:
     assert parsed(value)[1] is not None
     assert parsed(None)[1] is not None
+
+
+VALUES = (
+    st.from_regex(r"-?(0|[1-9][0-9]{0,22})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?", fullmatch=True)
+    | JSON.map(lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    | st.sampled_from(
+        (r'"\u00e9"', r'"\/"', r'"\ud83d"', r'"\ud83d\ude00"', r'"\u001f\n"', "[1 ]", "{}", "tru", '{"a":1,"a":1}')
+    )
+)
+
+
+@given(qty=VALUES, note=VALUES, twice=st.booleans(), blanks=st.sampled_from(("", " ", "\n")))
+@example(qty="-0", note="18446744073709551616", twice=False, blanks="")
+@example(qty="1.0", note="1.10", twice=False, blanks="")
+@example(qty="1", note='"x"', twice=True, blanks="")
+def test_both_parsers_have_the_same_result(qty: str, note: str, twice: bool, blanks: str) -> None:
+    """orjson's objects are used only if they are those of the exact parser, whatever the record contains."""
+    event = "".join(f',"{name}":null' for name in EVENT)
+    second = ',"qty":1' if twice else ""
+    text = f'{blanks}{{"id":1,"note":{note},"qty":{qty}{event}{second}}}'
+    value = text.encode("utf-8", "surrogatepass")
+    assert PARSER._parse(0, value) == PARSER._parse_exactly(0, value)
+
+
+def test_a_record_as_debezium_writes_it_needs_one_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RecordParser, "_parse_exactly", None)
+    value = json.dumps(json.loads(good(1, 1, note="\N{GRINNING FACE} é")), ensure_ascii=False, separators=(",", ":"))
+    assert parsed(value.encode())[0]["note"] == "\N{GRINNING FACE} é"
 
 
 def test_half_of_a_surrogate_pair_is_not_replaced() -> None:
