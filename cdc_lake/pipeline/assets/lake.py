@@ -3,6 +3,7 @@
 For a Parquet target, it only registers them (parquet_target/registering.py); assets/parquet_lake.py has the metadata.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,12 +12,14 @@ from typing import TypeAlias
 import dagster as dg
 
 from cdc_lake.contract import failpoints
+from cdc_lake.contract.errors import ContractError
 from cdc_lake.contract.plurals import counted
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.contract.table.timeline import Commit, write_amplification
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.assets import catalog_tables, parquet_lake, standard_metadata
+from cdc_lake.pipeline.assets import catalog_tables, parquet_lake, raw, standard_metadata
+from cdc_lake.pipeline.assets.backlog import Backlog
 from cdc_lake.pipeline.assets.parallel_tables import TableThreads
 from cdc_lake.pipeline.automation import step_priority
 from cdc_lake.pipeline.bucket_location import location
@@ -29,11 +32,14 @@ from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.source_health import polled_source, topic_state
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
 from resources.athena import Athena
+from resources.errors import ResourceError
 from resources.glue.catalog import GlueCatalog
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
+
+_log = logging.getLogger(__name__)
 
 
 def build(table: PipelineTable) -> dg.AssetsDefinition:
@@ -64,18 +70,23 @@ def build(table: PipelineTable) -> dg.AssetsDefinition:
         athena: Athena,
         table_threads: dg.ResourceParam[TableThreads],
     ) -> dg.MaterializeResult[None]:
-        def work(each: PipelineTable) -> dg.MaterializeResult[None]:
-            jobs = JobRuns(spark, table_threads.stopped)
-            systems = LakeSystems(
-                pipeline.source_postgres(postgres),
-                kafka,
-                store,
-                jobs,
-                glue,
-                athena.metered(each.database, table_threads.stopped),
-                f"dagster run {context.run.run_id}",
-            )
-            return result(each, [apply(each, systems)], systems)
+        def work(each: PipelineTable) -> list[dg.MaterializeResult[None]]:
+            jobs, owner = JobRuns(spark, table_threads.stopped), f"dagster run {context.run.run_id}"
+            source, queries = pipeline.source_postgres(postgres), athena.metered(each.database, table_threads.stopped)
+            systems = LakeSystems(source, kafka, store, jobs, glue, queries, owner)
+            landing_jobs = JobRuns(spark, table_threads.stopped)
+            backlog = Backlog(context, each, kafka, location(store).store(), table_threads.began)
+            batches, landings = [apply(each, systems)], []
+            try:
+                while not table_threads.stopped.is_set() and (step := backlog.next_step()) is not None:
+                    if step == "land":
+                        landings.append(raw.land(each, source, kafka, store, landing_jobs, owner))
+                    batches.append(apply(each, systems))
+            except (ContractError, ResourceError) as error:
+                # The batches so far are reported. What is left to do is the next run's, which raises the error again.
+                _log.warning("Cannot continue with %s in this run: %s", each.lake_table, error)
+            own = result(each, batches, systems)
+            return [own, raw.result(each, landings, store, landing_jobs)] if landings else [own]
 
         return table_threads.materialise(context, table, "lake", pipeline.lake_tables, work, spark)
 

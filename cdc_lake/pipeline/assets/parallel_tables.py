@@ -8,7 +8,8 @@ process for each step gets no parallel tables: each process materialises its own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Event
 
@@ -33,11 +34,13 @@ class TableThreads:
     """
 
     def __init__(self) -> None:
+        self.began = time.monotonic()
+        """When the run began (time.monotonic())."""
         self.stopped = Event()
         """Set at the end of the run. Jobs and queries that threads still wait for then end with an error."""
         self._spark: SparkJobs | None = None
         self._threads = ThreadPoolExecutor(MAX_TABLES, thread_name_prefix="table")
-        self._started: dict[dg.AssetKey, Future[Result]] = {}
+        self._started: dict[dg.AssetKey, Future[Sequence[Result]]] = {}
 
     def materialise(
         self,
@@ -45,19 +48,23 @@ class TableThreads:
         table: PipelineTable,
         stage: str,
         tables: Iterable[PipelineTable],
-        work: Callable[[PipelineTable], Result],
+        work: Callable[[PipelineTable], Sequence[Result]],
         spark: SparkJobs,
     ) -> Result:
         """Start `work` for all tables of the run that are ready; return its result for `table`, or raise its error.
 
-        `tables` are all tables that have the stage, and `spark` runs the jobs of `work`.
+        `tables` are all tables that have the stage, and `spark` runs the jobs of `work`. The first result of `work` is
+        that of the stage. The others are materialisations of other assets, which are recorded.
         """
         self._spark = spark
         for each in tables:
             key = each.key(stage)
             if key not in self._started and (each is table or _is_ready(context, key)):
                 self._started[key] = self._threads.submit(work, each)
-        return self._started[table.key(stage)].result()
+        found, *others = self._started[table.key(stage)].result()
+        for other in others:
+            context.log_event(dg.AssetMaterialization(_key(other), metadata=other.metadata))
+        return found
 
     def end(self) -> None:
         """Cancel the remaining work and wait until all threads have ended: an interrupted run leaves threads behind."""
@@ -81,6 +88,12 @@ def _table_threads() -> Iterator[TableThreads]:
 RESOURCES: Mapping[str, dg.ResourceDefinition] = {"table_threads": _table_threads}
 """The resource of the assets that are materialised in parallel. Dagster ends it at the end of each run, also after an
 error."""
+
+
+def _key(result: Result) -> dg.AssetKey:
+    if result.asset_key is None:
+        raise ValueError("a result of another asset than the stage's must have its key")
+    return result.asset_key
 
 
 def _is_ready(context: dg.AssetExecutionContext, key: dg.AssetKey) -> bool:

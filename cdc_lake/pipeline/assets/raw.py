@@ -54,11 +54,11 @@ def build(table: PipelineTable) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         warm_spark(context, table, spark)
 
-        def work(each: PipelineTable) -> dg.MaterializeResult[None]:
+        def work(each: PipelineTable) -> list[dg.MaterializeResult[None]]:
             jobs = JobRuns(spark, table_threads.stopped)
             source = pipeline.source_postgres(postgres)
             landed = land(each, source, kafka, store, jobs, f"dagster run {context.run.run_id}")
-            return result(each, [landed], store, jobs)
+            return [result(each, [landed], store, jobs)]
 
         return table_threads.materialise(context, table, "raw", pipeline.tables, work, spark)
 

@@ -142,6 +142,11 @@ def _run(
     return part(tuple(subjects)).request(key, tags)
 
 
+def is_sensor_run(run: dg.DagsterRun) -> bool:
+    """Return whether a sensor requested the run, and not a person or another program."""
+    return _SENSOR in run.tags
+
+
 def newest_success(context: dg.SensorEvaluationContext) -> dg.RunRecord | None:
     """Return the sensor's newest successful run."""
     tags = {_SENSOR: context.sensor_name}

@@ -51,7 +51,7 @@ class PipelineSpec(YamlModel):
     )
     mode: Mode = Field(
         default="triggered",
-        description="triggered (a run for each batch) or continuous (one run lands and applies until it is terminated)",
+        description="triggered (runs of some batches) or continuous (one run lands and applies until it is terminated)",
     )
     datasets: Datasets = Field(
         default_factory=list,

@@ -51,10 +51,10 @@ def build(table: PipelineTable) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         warm_spark(context, table, spark)
 
-        def work(each: PipelineTable) -> dg.MaterializeResult[None]:
+        def work(each: PipelineTable) -> list[dg.MaterializeResult[None]]:
             jobs, owner = JobRuns(spark, table_threads.stopped), f"dagster run {context.run.run_id}"
             systems = polling.PollSystems(pipeline.source_postgres(postgres), kafka, location(store), jobs.run, owner)
-            return _result(each, systems, polling.poll(each, systems), context.instance, jobs)
+            return [_result(each, systems, polling.poll(each, systems), context.instance, jobs)]
 
         return table_threads.materialise(context, table, "topic", pipeline.tables, work, spark)
 
