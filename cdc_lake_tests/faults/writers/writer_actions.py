@@ -28,6 +28,7 @@ from cdc_lake.pipeline.operations import resnapshot as resnapshotting
 from cdc_lake.pipeline.operations.resnapshot_steps import systems_of
 from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.spark_jobs import small_landings
+from cdc_lake.pipeline.spark_jobs.spark_wrapper import SparkWrapper
 from cdc_lake.profile import resolved, run_resources, spark
 
 PIPELINE = "northwind"
@@ -101,12 +102,20 @@ def materialise_unchecked(*stages: str) -> None:
     dg.materialize(chosen, instance=instance(), resources=dict(run_resources()), run_config=_QUIET)
 
 
+class _OneSession(SparkWrapper):
+    """This process's session, which continues: a session of each run would only start Spark more often."""
+
+    def stop(self) -> None:
+        """Keep the session."""
+
+
 def run_continuously() -> None:
     """Do what `cdc-lake run` does until it has landed and applied everything; failed steps are only logged."""
     found, stop = resolved(), Event()
     stop.set()
     own = {name: found[name] for name in ("postgres", "kafka", "store", "glue", "athena")}
-    with continuous.systems(load(PIPELINE), **own, spark=spark(), owner=f"writer {os.getpid()}") as systems:
+    jobs = _OneSession(spark())
+    with continuous.systems(load(PIPELINE), **own, spark=jobs, owner=f"writer {os.getpid()}") as systems:
         continuous.run(load(PIPELINE), systems, lambda _: None, stop)
 
 
