@@ -47,6 +47,7 @@ def fold(
     or if changes may be older than a purge. `applied` is the table's checkpoint, which contains the purge position. One
     Spark job counts unreadable and incomplete records, so that a batch without them needs no other job.
     """
+    # Only dead letters need the records' values; they read them again.
     with cached(decoded.drop(VALUE)) as read:
         reason = F.coalesce(REASON, *_unpartitionable(partition_by, dict(read.dtypes)))
         unavailable, rejected, accepted, keys = _counts(read, reason, key)

@@ -6,6 +6,7 @@ from typing import Literal
 import dagster as dg
 
 from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.manifest import Manifest
 from cdc_lake.contract.objects.store import ObjectStore
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.automation import run_requests
@@ -40,7 +41,7 @@ class Backlog:
             and run_requests.is_sensor_run(context.run)
             and landing_modes.sink(table) is None
         )
-        self._manifest = self._head()[0] if self._continues else 0
+        self._manifest = _number(self._chain.head()) if self._continues else 0
         self._landed_at = time.monotonic()
         self._ends_at = began + SECONDS
 
@@ -52,7 +53,10 @@ class Backlog:
         if not self._continues:
             return None
         now, landing = time.monotonic(), self._table.landing
-        number, behind = self._head()
+        head = self._chain.head()
+        number = _number(head)
+        # The chain is read before the topic, so that it never appears to be ahead of the topic.
+        behind = table_progress.offsets_behind(head, topic_state.committed(self._kafka, self._table))
         if now < self._ends_at and (
             behind >= landing.flush_records or (behind > 0 and now >= self._landed_at + landing.flush_seconds)
         ):
@@ -63,8 +67,6 @@ class Backlog:
             return "apply"
         return None
 
-    def _head(self) -> tuple[int, int]:
-        """Return the number of the newest manifest, and how many offsets it is behind the topic."""
-        head = self._chain.head()
-        behind = table_progress.offsets_behind(head, topic_state.committed(self._kafka, self._table))
-        return (0 if head is None else head.number), behind
+
+def _number(head: Manifest | None) -> int:
+    return 0 if head is None else head.number

@@ -83,7 +83,7 @@ def build(table: PipelineTable) -> dg.AssetsDefinition:
                         landings.append(raw.land(each, source, kafka, store, landing_jobs, owner))
                     batches.append(apply(each, systems))
             except (ContractError, ResourceError) as error:
-                # The batches so far are reported. What is left to do is the next run's, which raises the error again.
+                # The run reports its batches. The next run lands and applies the rest; it fails if the error persists.
                 _log.warning("Cannot continue with %s in this run: %s", each.lake_table, error)
             own = result(each, batches, systems)
             return [own, raw.result(each, landings, store, landing_jobs)] if landings else [own]

@@ -92,7 +92,7 @@ error."""
 
 def _key(result: Result) -> dg.AssetKey:
     if result.asset_key is None:
-        raise ValueError("a result of another asset than the stage's must have its key")
+        raise ValueError("a result after the first one must name its asset")
     return result.asset_key
 
 

@@ -51,7 +51,7 @@ class PipelineSpec(YamlModel):
     )
     mode: Mode = Field(
         default="triggered",
-        description="triggered (runs of some batches) or continuous (one run lands and applies until it is terminated)",
+        description="triggered (sensors launch runs) or continuous (one run lands and applies until it is terminated)",
     )
     datasets: Datasets = Field(
         default_factory=list,

@@ -11,11 +11,12 @@ SEED = "CDC_LAKE_FAULTS_SEED"
 KILLS = size(in_ci=len(targets("triggered")), full=19)
 """The minimum number of kills: in CI one round of targets, in a full run almost two rounds in each mode."""
 MERGE_ON_READ_KILLS = 13
-"""The minimum number in a full run with a merge-on-read target: more than one round. With the others, 51."""
+"""The minimum number in the campaign with a merge-on-read target, which only a full run has: more than one round.
+Together with KILLS in each mode, a full run has at least 51."""
 EVERY_SECONDS = 7.0
 """The average time between kills."""
 RATE = 25.0
-"""Changes per second. More of them take processor time from the processes under test, and are not harder to keep."""
+"""Changes per second. A higher rate takes processor time from the processes under test."""
 RECORD = Path("build/random_kills.txt")
 """Seed, log and result of the campaigns. The output of pytest-xdist's workers is lost, so .ci/run prints this file."""
 PAUSE_AFTER = size(in_ci=6, full=10)

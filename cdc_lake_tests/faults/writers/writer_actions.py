@@ -103,7 +103,7 @@ def materialise_unchecked(*stages: str) -> None:
 
 
 class _OneSession(SparkWrapper):
-    """This process's session, which continues: a session of each run would only start Spark more often."""
+    """The session of this process. It stays open after a run, so that the next run need not start Spark."""
 
     def stop(self) -> None:
         """Keep the session."""

@@ -85,7 +85,7 @@ VALUES = (
 @example(qty="1.0", note="1.10", twice=False, blanks="")
 @example(qty="1", note='"x"', twice=True, blanks="")
 def test_both_parsers_have_the_same_result(qty: str, note: str, twice: bool, blanks: str) -> None:
-    """orjson's objects are used only if they are those of the exact parser, whatever the record contains."""
+    """For any record: orjson's objects are used only if they are those of the exact parser."""
     event = "".join(f',"{name}":null' for name in EVENT)
     second = ',"qty":1' if twice else ""
     text = f'{blanks}{{"id":1,"note":{note},"qty":{qty}{event}{second}}}'
