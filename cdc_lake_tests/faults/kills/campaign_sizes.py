@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
+from typing import get_args
 
+from cdc_lake.pipeline.spec.pipeline import Mode
 from cdc_lake_tests.faults.kills.kill_plan import targets
-from cdc_lake_tests.pytest_hooks.long_test_sizes import size
+from cdc_lake_tests.pytest_hooks.long_test_sizes import seed, size
 
 SEED = "CDC_LAKE_FAULTS_SEED"
-KILLS = size(in_ci=len(targets("triggered")), full=19)
-"""The minimum number of kills: in CI one round of targets, in a full run almost two rounds in each mode."""
-MERGE_ON_READ_KILLS = 13
-"""The minimum number in the campaign with a merge-on-read target, which only a full run has: more than one round.
-Together with KILLS in each mode, a full run has at least 51."""
+MODE, MERGE_ON_READ_MODE = random.Random(seed()).sample(get_args(Mode), 2)
+"""The modes of the campaign without a merge-on-read target and of the one with it, which only a full run has: together
+it has both modes. Drawn by CDC_LAKE_SEED."""
+KILLS = size(in_ci=len(targets("triggered")), full=26)
+"""The minimum number of kills of a campaign: in CI one round of targets, in a full run more than two."""
 EVERY_SECONDS = 7.0
 """The average time between kills."""
 RATE = 25.0

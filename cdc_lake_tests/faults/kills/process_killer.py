@@ -15,7 +15,7 @@ from cdc_lake_tests.faults.kills.dagster_dev import DagsterDev
 from cdc_lake_tests.faults.kills.kill_plan import COMPONENTS, DAEMON, RUN, SERVER, SPARK, Kill
 from cdc_lake_tests.helpers.command_line import CommandLine
 
-_START_SECONDS = 15.0
+_START_SECONDS = 8.0
 """How long a kill of one of Dagster's or Spark's processes waits for one to start."""
 _POLL_SECONDS = 1.0
 _REPAIR_SECONDS = 300.0

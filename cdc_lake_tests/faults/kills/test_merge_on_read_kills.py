@@ -1,6 +1,6 @@
 """kill -9 of all processes at random times, with a copy-on-write and a merge-on-read target that is compacted often.
 
-The campaign is that of `make soak ARGS=--merge-on-read`, in one of the two modes.
+The campaign is that of `make soak ARGS=--merge-on-read`, in the mode that test_kills.py does not use.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import random
 import re
 import subprocess
 import sys
-from typing import get_args
 
 import pytest
 
-from cdc_lake.pipeline.spec.pipeline import Mode
 from cdc_lake_tests.faults.kills.campaign_sizes import (
     EVERY_SECONDS,
-    MERGE_ON_READ_KILLS,
+    KILLS,
+    MERGE_ON_READ_MODE,
     PAUSE_AFTER,
     RATE,
     RECORD,
@@ -34,15 +33,14 @@ from cdc_lake_tests.pytest_hooks.trial_counts import CountTrials
 @pytest.mark.timeout(3600)
 def test_random_kills_lose_and_double_no_row_of_a_merge_on_read_table(count_trials: CountTrials) -> None:
     seed = int(os.environ.get(SEED) or random.SystemRandom().randrange(10**6))
-    mode = random.Random(seed).choice(get_args(Mode))
     sizes = {
         "minutes": 0,
-        "kills": MERGE_ON_READ_KILLS,
+        "kills": KILLS,
         "every": EVERY_SECONDS,
         "rate": RATE,
         "pause-after": PAUSE_AFTER,
     }
-    options = [f"--{name}={value}" for name, value in {**sizes, "mode": mode, "seed": seed}.items()]
+    options = [f"--{name}={value}" for name, value in {**sizes, "mode": MERGE_ON_READ_MODE, "seed": seed}.items()]
     command = [sys.executable, "-m", "cdc_lake_tests.faults.kills.soak", MERGE_ON_READ, *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3500, check=False)
     RECORD.parent.mkdir(exist_ok=True)
