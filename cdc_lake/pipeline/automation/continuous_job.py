@@ -8,7 +8,7 @@ import dagster as dg
 
 from cdc_lake.contract.source.epochs import Epochs
 from cdc_lake.pipeline import table_progress
-from cdc_lake.pipeline.automation.run_requests import Tick, launch
+from cdc_lake.pipeline.automation.run_requests import CONTINUOUS_LONGEST_SECONDS, Tick, launch
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.continuous import run as continuous
 from cdc_lake.pipeline.pipeline import PURPOSE, Pipeline
@@ -94,6 +94,7 @@ def sensor(pipeline: Pipeline, job: dg.JobDefinition) -> dg.SensorDefinition:
             return dg.SkipReason(f"pipeline {pipeline.name} has not started: materialise its topics first")
         # The position changes with each commit, so that the pauses then start with the shortest one again.
         digest = table_progress.commits_digest(table_progress.lake_commits(bucket, pipeline))
-        return launch(context, ContinuousRun(pipeline.name), f"run:{pipeline.name}:{digest}")
+        position = f"run:{pipeline.name}:{digest}"
+        return launch(context, ContinuousRun(pipeline.name), position, CONTINUOUS_LONGEST_SECONDS)
 
     return keep_running

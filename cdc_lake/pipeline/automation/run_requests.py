@@ -16,6 +16,8 @@ from cdc_lake.pipeline.automation.orphaned_runs import fail_orphans
 
 BACKOFF_SECONDS = (5, 15, 60, 300)
 """The pauses between attempts; the last one is used for all further attempts."""
+CONTINUOUS_LONGEST_SECONDS = 60
+"""The longest pause in continuous mode: after an outage of some minutes, five more without new rows are too many."""
 SEPARATE_RUN_AFTER = 2
 """The number of failed runs for a position after which a subject gets a separate run, so that others do not wait."""
 _ACTIVE = [

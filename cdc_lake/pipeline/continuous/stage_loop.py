@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from cdc_lake.contract.errors import ContractError
-from cdc_lake.pipeline.automation.run_requests import backoff
+from cdc_lake.pipeline.automation.run_requests import CONTINUOUS_LONGEST_SECONDS, backoff
 from resources.errors import ResourceError
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class StageLoop(Generic[T]):
                     batch = self._step()
             except Exception as error:  # noqa: BLE001 - it is logged, and reported as the asset's observation
                 failures += 1
-                wait = backoff(failures)
+                wait = backoff(failures, CONTINUOUS_LONGEST_SECONDS)
                 if isinstance(error, ContractError | ResourceError):
                     _log.warning("%s failed: %s Next attempt in %s s.", self.name, error.user_message, wait)
                 else:

@@ -69,6 +69,14 @@ def test_a_run_is_kept_active(endless: Shop, daemon: Daemon, clock: Clock) -> No
     assert daemon.request().job_name == "shop_run"
 
 
+def test_the_pauses_after_failures_grow_to_a_minute(endless: Shop, daemon: Daemon, clock: Clock) -> None:
+    Runner(endless, daemon.instance)("source", "topic")
+    for pause in (5, 15, 60, 60):
+        daemon.fail()
+        assert f"the next run is in {pause} s" in daemon.skip()
+        clock.advance(pause)
+
+
 def test_the_job_runs_the_loops_and_reports_to_its_instance(endless: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
 

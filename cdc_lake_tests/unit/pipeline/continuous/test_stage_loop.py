@@ -113,7 +113,8 @@ def test_a_failed_step_is_repeated_after_a_pause(
 ) -> None:
     pauses: list[int] = []
 
-    def pause(failures: int) -> float:
+    def pause(failures: int, longest: int) -> float:
+        assert longest == 60
         pauses.append(failures)
         return 0.01
 
