@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.table.timeline import CHECKPOINT_KEY, RAW_BYTES_KEY, Checkpoint
 from cdc_lake.jobs import store_errors
-from cdc_lake.jobs.hudi import table_options
+from cdc_lake.jobs.hudi import row_writer, table_options
 from cdc_lake.jobs.hudi.commit_hook import CommitHook, start_callback_server
 from cdc_lake.jobs.hudi.key_column import with_key_column
 from cdc_lake.jobs.hudi.table_options import TableType
@@ -68,7 +68,7 @@ class HudiTable:
     ) -> None:
         """Upsert rows, or remove their keys, together with the checkpoint in one atomic commit.
 
-        A bulk insert into an empty table writes one file for each Spark partition, in the order of its rows.
+        A bulk insert into an empty table writes one file for each Spark partition and table partition, sorted by key.
         `raw_bytes` are the bytes of the raw objects with the rows, which the commit stores too.
 
         `before_commit` is called after the data are written, right before Hudi completes the commit. If it raises, its
@@ -76,9 +76,7 @@ class HudiTable:
         """
         rows = with_key_column(self._nullified(rows) if self.nullify else rows, self.key)
         spark = rows.sparkSession
-        jvm: Any = spark.sparkContext._jvm
-        gateway: Any = spark.sparkContext._gateway
-        start_callback_server(gateway)
+        start_callback_server(spark.sparkContext._gateway)
         started = time.monotonic()
         cleans = started >= _cleaned.get(self.uri, -math.inf) + CLEAN_SECONDS
         options = {
@@ -90,21 +88,9 @@ class HudiTable:
             **({} if raw_bytes is None else {RAW_BYTES_KEY: str(raw_bytes)}),
         }
         hook = CommitHook(before_commit)
-        nothing = jvm.scala.Option.empty()
-        # The hook of Spark's streaming sink: `rows.write.format("hudi")` has no hook before the commit.
-        streaming = getattr(jvm.org.apache.hudi, "HoodieSparkSqlWriter$StreamingWriteParams")(
-            nothing, nothing, nothing, jvm.scala.Option.apply(hook)
-        )
+        write = row_writer.bulk_insert if operation == "bulk_insert" else _write
         try:
-            jvm.org.apache.hudi.HoodieSparkSqlWriter.write(
-                spark._jsparkSession.sqlContext(),
-                jvm.org.apache.spark.sql.SaveMode.Append,
-                jvm.PythonUtils.toScalaMap(options),
-                rows._jdf,
-                jvm.scala.Option.apply(streaming),
-                nothing,
-                nothing,
-            )
+            write(rows, options, hook)
         except (PySparkException, Py4JJavaError) as error:
             if hook.raised is not None:
                 raise hook.raised from error
@@ -223,3 +209,22 @@ class HudiTable:
             yield client
         finally:
             client.close()
+
+
+def _write(rows: DataFrame, options: Mapping[str, str], hook: CommitHook) -> None:
+    """Write rows with Hudi's data source; `rows.write.format("hudi")` has no hook, its writer for streams has one."""
+    spark = rows.sparkSession
+    jvm: Any = spark.sparkContext._jvm
+    nothing = jvm.scala.Option.empty()
+    streaming = getattr(jvm.org.apache.hudi, "HoodieSparkSqlWriter$StreamingWriteParams")(
+        nothing, nothing, nothing, jvm.scala.Option.apply(hook)
+    )
+    jvm.org.apache.hudi.HoodieSparkSqlWriter.write(
+        spark._jsparkSession.sqlContext(),
+        jvm.org.apache.spark.sql.SaveMode.Append,
+        jvm.PythonUtils.toScalaMap(options),
+        rows._jdf,
+        jvm.scala.Option.apply(streaming),
+        nothing,
+        nothing,
+    )

@@ -209,6 +209,25 @@ def test_an_upsert_fails_with_a_lasting_fault(
     count_trials("runs that a lasting fault of the store ended", 1)
 
 
+# The faults begin at the data files, and at the commit.
+@pytest.mark.parametrize(
+    ("name", "where"), drawn([("500 to every request", ".parquet"), ("every put is cut off", "commit")], in_ci=1)
+)
+def test_a_first_load_fails_with_a_lasting_fault(
+    new_proxy: NewProxy, name: str, where: str, table_type: TableType, count_trials: CountTrials
+) -> None:
+    proxy, engines = new_proxy()
+    fault, kind = LASTING[name]
+    table = LakeTable(engines, "first", COLUMNS, KEY, table_type)
+    expected = fill(table, 100)
+    with broken(proxy, after(0, where, fault)), pytest.raises(kind):
+        table.upsert(replace(table.spec, lease_seconds=2.0))
+    assert timeline.last_commit(table.store, table.spec.prefix) is None
+    table.upsert(replace(table.spec, lease_wait_seconds=10.0))
+    assert rows(table) == expected
+    count_trials("runs that a lasting fault of the store ended", 1)
+
+
 def test_a_request_is_retried_after_the_clients_time_out(new_proxy: NewProxy, table_type: TableType) -> None:
     proxy, engines = new_proxy()
     table = LakeTable(engines, "silent", COLUMNS, KEY, table_type)
