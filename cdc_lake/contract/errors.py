@@ -128,6 +128,10 @@ class TooManyDeadLettersError(ContractError):
     """One batch has more dead letters than the limit allows, so they probably have a common cause."""
 
 
+class TopicUnreadableError(ContractError):
+    """Records of a topic cannot be read: Kafka refused, did not answer in time, or no longer has them."""
+
+
 class SourceUnreadableError(ContractError):
     """The source's rows cannot be read at the exported snapshot."""
 

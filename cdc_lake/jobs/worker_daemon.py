@@ -31,6 +31,7 @@ from pyspark import worker  # noqa: F401 - each fork runs it
 from pyspark.daemon import manager
 
 from cdc_lake.jobs.apply import dead_letter_writer, raw_reader  # noqa: F401 - executors run them; boto3 and pyarrow
+from cdc_lake.jobs.landing import topic_reader  # noqa: F401 - executors run it; confluent_kafka
 from cdc_lake.jobs.verify import postgres_copy  # noqa: F401 - executors run it; psycopg2
 
 if __name__ == "__main__":

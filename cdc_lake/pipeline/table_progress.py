@@ -24,6 +24,7 @@ from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.contract.table.lease import Claim
 from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.jobs.landing.pending_offsets import recreated_error
+from cdc_lake.jobs.landing.topic_reader import KafkaClient
 from cdc_lake.pipeline import lake_commit
 from cdc_lake.pipeline.pipeline import Pipeline, SourcePostgres
 from cdc_lake.pipeline.pipeline_table import PipelineTable
@@ -81,6 +82,7 @@ def landing_input(table: PipelineTable, kafka: Kafka, location: S3Location, clai
         chain=chain.id,
         head=0 if head is None else head.number,
         kafka=kafka.spark_options(),
+        client=_client(kafka),
         watermark=state.end_watermark(table.pipeline, epoch),
         epoch=0 if epoch is None else epoch.number,
         claim=claim,
@@ -93,6 +95,13 @@ def landing_input(table: PipelineTable, kafka: Kafka, location: S3Location, clai
         transforms=table.landing_transforms,
     )
     return LandingInput(chain, head, state, spec)
+
+
+def _client(kafka: Kafka) -> KafkaClient | None:
+    """Return the connection for a spec; None for a cluster with more settings, which may be secret."""
+    if kafka.settings:
+        return None
+    return KafkaClient(kafka.servers(), kafka.region if kafka.security == "iam" else "")
 
 
 def barrier(

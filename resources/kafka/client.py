@@ -92,6 +92,10 @@ class Broker:
                 "isolation.level": "read_committed" if read_committed else "read_uncommitted",
                 # At the end of a range, the broker waits this long for new records, which are not read.
                 "fetch.wait.max.ms": 5,
+                # librdkafka's defaults hold 64 MB and 100,000 records of a partition, also beyond the end of a range.
+                "queued.max.messages.kbytes": 16 * 1024,
+                "queued.min.messages": 10_000,
+                "check.crcs": True,
             },
             logger=_log,
         )

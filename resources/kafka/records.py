@@ -41,22 +41,23 @@ def read(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool = T
         OffsetsExpired: the topic does not contain a range's first offset.
         WaitTimedOut: no record arrived for longer than the broker's timeout.
     """
-    for message in _raw(broker, topic, ranges, read_committed=read_committed):
-        partition, offset = _position(message)
-        kind, timestamp = message.timestamp()
-        yield Message(
-            partition=partition,
-            offset=offset,
-            timestamp_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
-            key=_bytes(message.key()),
-            value=_bytes(message.value()),
-            headers=_headers(message),
-        )
+    for batch in raw_batches(broker, topic, ranges, read_committed=read_committed):
+        for message in batch:
+            partition, offset = _position(message)
+            kind, timestamp = message.timestamp()
+            yield Message(
+                partition=partition,
+                offset=offset,
+                timestamp_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+                key=_bytes(message.key()),
+                value=_bytes(message.value()),
+                headers=headers(message),
+            )
 
 
 def count(broker: Broker, topic: str, ranges: Ranges) -> int:
     """Return the number of committed records in the ranges; reads them all."""
-    return sum(1 for _ in _raw(broker, topic, ranges, read_committed=True))
+    return sum(len(batch) for batch in raw_batches(broker, topic, ranges))
 
 
 def tail(broker: Broker, topic: str, ranges: Ranges, limit: int) -> list[Message]:
@@ -82,7 +83,10 @@ def _partition_tail(broker: Broker, topic: str, partition: int, bounds: tuple[in
     return []
 
 
-def _raw(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool) -> Iterator[RawMessage]:
+def raw_batches(
+    broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool = True
+) -> Iterator[list[RawMessage]]:
+    """Yield librdkafka's messages of the ranges as they arrive, at most BATCH at once. Raises what read() raises."""
     ends = {partition: end for partition, (first, end) in ranges.items() if first < end}
     if not ends:
         return
@@ -90,15 +94,15 @@ def _raw(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool) ->
         consumer.assign([TopicPartition(topic, partition, ranges[partition][0]) for partition in ends])
         last_record_at = monotonic()
         while ends:
-            batch = consumer.consume(num_messages=BATCH, timeout=_TIMEOUT_SECONDS)
-            if batch:
-                last_record_at = monotonic()
-            elif monotonic() - last_record_at > broker.timeout_seconds:
+            with broker.translate_errors(f"read topic {topic}"):
+                batch = consumer.consume(num_messages=BATCH, timeout=_TIMEOUT_SECONDS)
+            if not batch and monotonic() - last_record_at > broker.timeout_seconds:
                 raise WaitTimedOut(
                     f"Cannot read topic {topic} to its end: Kafka sent no record for {broker.timeout_seconds:.0f} s. "
                     f"Incomplete partitions: {', '.join(map(str, ends))}.",
                     broker.hint,
                 )
+            found = []
             for message in batch:
                 partition, offset = _position(message)
                 end = ends.get(partition, 0)
@@ -106,11 +110,15 @@ def _raw(broker: Broker, topic: str, ranges: Ranges, *, read_committed: bool) ->
                 if error is not None and error.code() != KafkaError._PARTITION_EOF:
                     raise broker.translated(error, f"read topic {topic}")
                 if error is None and offset < end:
-                    yield message
+                    found.append(message)
                 # The last offsets can belong to transaction markers, which the consumer does not return. The range is
                 # then complete when the consumer reports the partition's end, or returns a record after the range.
                 if offset >= (end if error else end - 1):
                     ends.pop(partition, None)
+            if found:
+                yield found
+            if batch:
+                last_record_at = monotonic()  # after the caller's work, which may take longer than the time-out
 
 
 def _position(message: RawMessage) -> tuple[int, int]:
@@ -118,9 +126,10 @@ def _position(message: RawMessage) -> tuple[int, int]:
     return (-1 if partition is None else partition), (-1 if offset is None else offset)
 
 
-def _headers(message: RawMessage) -> tuple[tuple[str, bytes | None], ...]:
-    headers = message.headers() or []
-    pairs = headers.items() if isinstance(headers, dict) else headers
+def headers(message: RawMessage) -> tuple[tuple[str, bytes | None], ...]:
+    """Return the names and values of a message's headers."""
+    found = message.headers() or []
+    pairs = found.items() if isinstance(found, dict) else found
     return tuple((name, _bytes(value)) for name, value in pairs)
 
 

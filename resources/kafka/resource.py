@@ -11,11 +11,20 @@ from itertools import islice
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 import dagster as dg
+import pyarrow as pa
 from confluent_kafka.admin import AdminClient
 from pydantic import Field, PrivateAttr
 
 from resources.errors import OffsetsExpired, TopicMissing, Unreachable
-from resources.kafka import msk_iam, partition_offsets, records, tombstones, topic_changes, topic_settings
+from resources.kafka import (
+    msk_iam,
+    partition_offsets,
+    record_batches,
+    records,
+    tombstones,
+    topic_changes,
+    topic_settings,
+)
 from resources.kafka.client import Broker
 from resources.kafka.msk import Msk
 from resources.kafka.msk_iam import IamTokens, TokenSource
@@ -54,7 +63,9 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
     )
     region: str = Field(default="us-east-1", description="The cluster's region, for iam.")
     settings: dict[str, str] = Field(
-        default_factory=dict, repr=False, description="More of librdkafka's settings, such as those of SASL."
+        default_factory=dict,
+        repr=False,
+        description="More of librdkafka's settings, such as those of SASL. With them, Spark's Kafka source lands.",
     )
     registry: Registry | None = Field(default=None, description="The schema registry of records in Avro.")
     hint: str = Field(default="", description="A sentence that is appended to connection errors.")
@@ -156,6 +167,10 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
         Raises OffsetsExpired and WaitTimedOut.
         """
         return records.read(self._broker, topic, ranges)
+
+    def read_batches(self, topic: str, ranges: Ranges) -> Iterator[pa.RecordBatch]:
+        """Yield the records of read() as batches, one partition after another. See record_batches.read()."""
+        return record_batches.read(self._broker, topic, ranges)
 
     def tail(self, topic: str, limit: int, partition: int | None = None) -> list[Message]:
         """Return the newest `limit` committed records, oldest first."""

@@ -23,13 +23,21 @@ from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.executor_errors import contract_errors
-from cdc_lake.jobs.landing import dead_letter_writer, kafka_options, pending_offsets, typed_rows, unlisted_objects
+from cdc_lake.jobs.landing import (
+    dead_letter_writer,
+    kafka_options,
+    pending_offsets,
+    topic_reader,
+    typed_rows,
+    unlisted_objects,
+)
 from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.jobs.landing.raw_writer import WRITTEN_SCHEMA, RawWriter, SeenRecord
+from cdc_lake.jobs.landing.topic_reader import PartWriter
 
 MAX_ATTEMPTS = 5
 _RECORDS_PER_TASK = 25_000
-"""The fewest records for which another task is worth its start."""
+"""The fewest records for which another task is worth its start. Long ranges of one partition are divided."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +64,21 @@ in order, one partition after another, and returns its rows."""
 
 @contract_errors()
 def run(spark: SparkSession, spec: LandSpec) -> LandReport:
-    """Land the records between the end of the chain and `spec.ends`, with Spark. Raises what land() raises."""
+    """Land the records between the end of the chain and `spec.ends`, with Spark.
+
+    Raises what land() raises, and TopicUnreadableError.
+    """
 
     def write(writer: RawWriter, ranges: Mapping[int, tuple[int, int]]) -> list[tuple[str, str]]:
-        records = _read(spark, spec, ranges)
-        if spec.typed is not None:
-            versions = captured_schema.require_versions(spec.location.store(), spec.pipeline, spec.typed.source_table)
-            records = typed_rows.with_typed_rows(
-                records, versions, spec.typed, spec.epoch, spec.record_bytes, spec.registry, spec.transforms
-            )
-        rows = records.mapInArrow(writer, WRITTEN_SCHEMA).collect()
-        return [(row.kind, row.json) for row in rows]
+        records = sum(end - first for first, end in ranges.values())
+        tasks = max(min(spark.sparkContext.defaultParallelism, records // _RECORDS_PER_TASK), len(ranges))
+        if spec.typed is None and spec.client is not None:
+            parts = topic_reader.divided(ranges, tasks)
+            numbers = spark.range(0, len(parts), 1, len(parts))
+            written = numbers.mapInArrow(PartWriter(spec.client, spec.topic, parts, writer), WRITTEN_SCHEMA)
+        else:
+            written = _records(spark, spec, ranges, tasks).mapInArrow(writer, WRITTEN_SCHEMA)
+        return [(row.kind, row.json) for row in written.collect()]
 
     return land(spec, write)
 
@@ -207,22 +219,26 @@ def _newest(rows: Iterable[str]) -> dict[int, LastRecord]:
     return {each.partition: each.record for each in seen}
 
 
-def _read(spark: SparkSession, spec: LandSpec, ranges: Mapping[int, tuple[int, int]]) -> DataFrame:
-    """Read the ranges as a bounded batch; a Spark partition has a contiguous range of one topic partition, in order.
+def _records(spark: SparkSession, spec: LandSpec, ranges: Mapping[int, tuple[int, int]], tasks: int) -> DataFrame:
+    """Read the ranges with Spark's Kafka source, and decode the records if the objects need that.
 
-    Long ranges are divided, so that a topic with one partition is read by several tasks.
+    A Spark partition has a contiguous range of one topic partition, in order.
     """
-    records = sum(end - first for first, end in ranges.values())
-    tasks = min(spark.sparkContext.defaultParallelism, records // _RECORDS_PER_TASK)
     reader = spark.read.format("kafka").options(**kafka_options.options(spark, spec.kafka))
-    return (
+    records = (
         reader.option("kafka.isolation.level", "read_committed")
         .option("assign", json.dumps({spec.topic: list(ranges)}))
         .option("startingOffsets", json.dumps({spec.topic: {str(p): first for p, (first, _) in ranges.items()}}))
         .option("endingOffsets", json.dumps({spec.topic: {str(p): end for p, (_, end) in ranges.items()}}))
-        .option("minPartitions", max(tasks, len(ranges)))
+        .option("minPartitions", tasks)
         .option("failOnDataLoss", "true")
         .option("includeHeaders", "true")
         .load()
         .select("partition", "offset", "value", "key", "headers")
+    )
+    if spec.typed is None:
+        return records
+    versions = captured_schema.require_versions(spec.location.store(), spec.pipeline, spec.typed.source_table)
+    return typed_rows.with_typed_rows(
+        records, versions, spec.typed, spec.epoch, spec.record_bytes, spec.registry, spec.transforms
     )

@@ -13,6 +13,7 @@ from cdc_lake.contract.source.schema_registry import RegistryLocation
 from cdc_lake.contract.table import lease
 from cdc_lake.contract.table.event_order import Watermark
 from cdc_lake.jobs.landing.raw_formats import LandingFormat
+from cdc_lake.jobs.landing.topic_reader import KafkaClient
 from cdc_lake.jobs.landing.typed_rows import TypedLanding
 
 
@@ -21,11 +22,12 @@ class LandSpec:
     """The input of one landing run.
 
     `begins` and `ends` are offsets by partition, fixed before the run: the earliest offset that the broker still has,
-    and the last stable offset. `kafka` are options of Spark's Kafka source without their prefix `kafka.`. `chain` is
-    the id of the manifest chain, and `head` the number of its newest manifest, 0 for an empty chain: both were read
-    before `topic_id`, `begins` and `ends`. A manifest after `head` can end after `ends`, if another run landed it
-    meanwhile. `claim` is the landing lease under which all of these were read: without it, records could be landed
-    while a reset runs. It is not needed to exclude concurrent landing runs.
+    and the last stable offset. `kafka` are options of Spark's Kafka source without their prefix `kafka.`. `client` is
+    how librdkafka connects; None if that needs settings that a spec cannot contain. `chain` is the id of the manifest
+    chain, and `head` the number of its newest manifest, 0 for an empty chain: both were read before `topic_id`,
+    `begins` and `ends`. A manifest after `head` can end after `ends`, if another run landed it meanwhile. `claim` is
+    the landing lease under which all of these were read: without it, records could be landed while a reset runs. It is
+    not needed to exclude concurrent landing runs.
     """
 
     location: S3Location
@@ -37,6 +39,7 @@ class LandSpec:
     chain: str
     head: int
     kafka: OpenSettings
+    client: KafkaClient | None = None
     watermark: Watermark | None = None
     epoch: int = 0
     records_per_object: int = 100_000

@@ -30,8 +30,11 @@ JOBS: Mapping[str, Job] = {
     "upsert": upsert.run,
     "verify": verify.run,
 }
-PACKAGES = ("cdc_lake/__init__.py", "cdc_lake/contract", "cdc_lake/jobs")
-"""The packages of this project that a job imports, to be packed for the machine that runs it."""
+PACKAGES = (
+    *("cdc_lake/__init__.py", "cdc_lake/contract", "cdc_lake/jobs", "resources/__init__.py", "resources/errors.py"),
+    *(f"resources/kafka/{name}.py" for name in ("__init__", "client", "msk_iam", "record_batches", "records")),
+)
+"""The packages and modules of this project that a job imports, to be packed for the machine that runs it."""
 
 
 class RemoteJobError(Exception):

@@ -5,11 +5,9 @@ On EMR, a job run starts in seconds or minutes; the Spark server of `cdc-lake de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
-
-import pyarrow as pa
 
 from cdc_lake.contract.objects.chain import Chain
 from cdc_lake.jobs.landing import land as landing
@@ -17,27 +15,13 @@ from cdc_lake.jobs.landing import pending_offsets
 from cdc_lake.jobs.landing.land_spec import LandSpec
 from cdc_lake.jobs.landing.raw_writer import RawWriter
 from cdc_lake.pipeline.spark_jobs.spark_wrapper import SparkWrapper
-from resources.kafka.records import Message
 from resources.kafka.resource import Kafka
 
 S = TypeVar("S")
 R = TypeVar("R")
 
 SMALL_LANDING_OFFSETS = 10_000
-"""The maximum number of offsets that are landed without Spark: a client reads about 100,000 records per second."""
-_BATCH_RECORDS = 1000
-_BATCH_BYTES = 16 * 2**20
-_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_SCHEMA = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("value", pa.binary()),
-        ("key", pa.binary()),
-        ("headers", _HEADERS),
-    ]
-)
-"""The columns of Spark's Kafka source that RawWriter reads."""
+"""The maximum number of offsets that are landed without Spark: a client reads more than 100,000 records per second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,36 +46,7 @@ class SmallLandings(SparkWrapper):
         """Return the function that reads offset ranges of the topic and passes the records to a RawWriter."""
 
         def write(writer: RawWriter, ranges: Mapping[int, tuple[int, int]]) -> Iterator[tuple[str, str]]:
-            messages = (
-                message
-                for partition, (first, end) in ranges.items()
-                if first < end
-                for message in self.kafka.read(topic, {partition: (first, end)})
-            )
-            for rows in writer(_batches(messages)):
+            for rows in writer(self.kafka.read_batches(topic, ranges)):
                 yield from ((row["kind"], row["json"]) for row in rows.to_pylist())
 
         return write
-
-
-def _batches(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
-    """Yield messages as record batches of _SCHEMA."""
-    rows: list[dict[str, object]] = []
-    size = 0
-    for message in messages:
-        headers = [{"key": key, "value": value} for key, value in message.headers]
-        rows.append(
-            {
-                "partition": message.partition,
-                "offset": message.offset,
-                "value": message.value,
-                "key": message.key,
-                "headers": headers,
-            }
-        )
-        size += len(message.value or b"")
-        if len(rows) >= _BATCH_RECORDS or size >= _BATCH_BYTES:
-            yield pa.RecordBatch.from_pylist(rows, _SCHEMA)
-            rows, size = [], 0
-    if rows:
-        yield pa.RecordBatch.from_pylist(rows, _SCHEMA)

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
+import pyarrow as pa
 from pydantic import PrivateAttr
 
 from cdc_lake_tests.fakes.steps import Noting, Steps
 from resources.errors import TopicMissing
+from resources.kafka import record_batches
 from resources.kafka.records import Message, Ranges
 from resources.kafka.resource import Kafka
 from resources.kafka.topic_changes import TopicChange
@@ -113,6 +115,18 @@ class FakeKafka(Noting, Kafka):
         return (
             message for message in self.peek(topic) if message.offset in range(*ranges.get(message.partition, (0, 0)))
         )
+
+    def read_batches(self, topic: str, ranges: Ranges) -> Iterator[pa.RecordBatch]:
+        """See Kafka."""
+        for partition, bounds in ranges.items():
+            rows = [
+                {
+                    **{name: getattr(message, name) for name in ("partition", "offset", "value", "key")},
+                    "headers": [{"key": name, "value": value} for name, value in message.headers],
+                }
+                for message in self.read(topic, {partition: bounds})
+            ]
+            yield pa.RecordBatch.from_pylist(rows, record_batches.SCHEMA)
 
     def write_tombstones(self, topic: str, keys: Iterable[tuple[int, bytes]]) -> int:
         """See Kafka."""

@@ -101,6 +101,11 @@ def test_only_committed_records_are_read_and_counted(kafka: Kafka) -> None:
     assert [message.value for message in kafka.tail(TOPIC, 2)] == [b"2", b"3"]
     [newest] = kafka.tail(TOPIC, 1)
     assert (newest.key, newest.value, newest.headers) == (b"k3", b"3", (("h", b"1"),))
+    batches = [batch.to_pylist() for batch in kafka.read_batches(TOPIC, kafka.ranges(TOPIC))]
+    assert [(row["partition"], row["offset"], row["key"], row["value"]) for rows in batches for row in rows] == sorted(
+        (message.partition, message.offset, message.key, message.value) for message in kafka.peek(TOPIC)
+    )
+    assert batches[0][0]["headers"] == [{"key": "h", "value": b"1"}]
     uncommitted = [message.value for message in kafka.peek(TOPIC, 0, read_committed=False)]
     assert uncommitted == [b"1", b"2", b"a", b"b", b"c", b"d", b"e", b"f"]
 
@@ -109,6 +114,15 @@ def test_only_committed_records_are_read_and_counted(kafka: Kafka) -> None:
     wait_for_end(kafka, 0, before)
     after = kafka.tail(TOPIC, 1, partition=0)
     assert [message.value for message in after] == [b"open"]
+
+
+def test_large_records_are_read_in_several_batches(kafka: Kafka) -> None:
+    kafka.ensure_topic(TOPIC, 1, WEEK)
+    values = [f"{number:02d}" * 200_000 for number in range(50)]
+    produce(kafka, values)
+    batches = [batch.column("value").to_pylist() for batch in kafka.read_batches(TOPIC, kafka.ranges(TOPIC))]
+    assert len(batches) > 1
+    assert [value for batch in batches for value in batch] == [value.encode() for value in values]
 
 
 def test_peek_takes_an_offset_and_a_limit(kafka: Kafka) -> None:

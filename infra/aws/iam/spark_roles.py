@@ -58,7 +58,7 @@ class SparkRoles(Construct):
                 *put_objects(storage.artifacts, "spark/runs/"),  # a job writes its report there
                 *write_objects(storage.lake),
                 *put_objects(storage.work, "emr-logs/"),
-                *read_topics(scope, scope.size, streaming.cluster_arn, groups=["spark-kafka-*"]),
+                *read_topics(scope, scope.size, streaming.cluster_arn, groups=["spark-kafka-*", "cdc-lake-reader-*"]),
                 read_tables(scope, catalog.arns()),
                 *read_user_secrets(scope, scope.size.registry_secret, scope.size.hash_salt_secret),
             )

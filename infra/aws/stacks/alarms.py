@@ -120,7 +120,7 @@ class AlarmsStack(LakeStack):
             )
 
     def _consumer_lag(self, streaming: StreamingStack) -> None:
-        """Add an alarm on the largest consumer group lag, such as a vendor's sink's. Spark's landing has no group."""
+        """Add an alarm on the largest consumer group lag, such as a vendor's sink's. Landings commit no offsets."""
         query = (  # a CloudWatch Metrics Insights query with our cluster's name
             'SELECT MAX(SumOffsetLag) FROM SCHEMA("AWS/Kafka", "Cluster Name", "Consumer Group", Topic) '  # noqa: S608
             f"WHERE \"Cluster Name\" = '{streaming.cluster_name}'"

@@ -15,6 +15,7 @@ from cdc_lake.contract.objects.store import S3Store
 from cdc_lake.jobs.landing import land
 from cdc_lake.jobs.landing.land import LandReport
 from cdc_lake.jobs.landing.land_spec import LandSpec
+from cdc_lake.jobs.landing.topic_reader import KafkaClient
 from cdc_lake_tests.integration.jobs.engines import Engines
 from resources.waiting import until
 
@@ -113,6 +114,7 @@ class Topic:
             chain="",
             head=head,
             kafka={"bootstrap.servers": kafka.bootstrap},
+            client=KafkaClient(kafka.bootstrap),
         )
         return replace(spec, **changes)  # type: ignore[arg-type]  # the sizes of objects
 

@@ -59,13 +59,6 @@ def test_an_object_has_the_records_of_one_partition(shop: Shop) -> None:
     } == {part: [b'{"order_id": %d}' % number for number in range(part, 6, 2)] for part in (0, 1)}
 
 
-def test_large_values_are_passed_in_several_batches(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small_landings, "_BATCH_BYTES", 100)
-    for number in range(5):
-        shop.kafka.send(shop.orders.topic, b'{"order_id": %d, "pad": "%s"}' % (number, b"x" * 80))
-    assert (land(shop).records, newest(shop).objects[0].records) == (5, 5)
-
-
 def test_a_record_without_a_value_becomes_a_dead_letter_with_key_and_headers(shop: Shop) -> None:
     topic = shop.orders.topic
     shop.order(1)
