@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from cdc_lake_tests.pytest_hooks.long_test_sizes import is_full
-
 SHORT = {
     "attempts.maximum": "2",
     "retry.limit": "2",
@@ -18,7 +16,7 @@ SHORT = {
 
 
 def shorten(spark: SparkSession, bucket: str) -> None:
-    """Shorten S3A's retries for a bucket, except with CDC_LAKE_FULL=1."""
+    """Shorten S3A's retries for a bucket."""
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
-    for name, value in () if is_full() else SHORT.items():
+    for name, value in SHORT.items():
         hadoop.set(f"fs.s3a.bucket.{bucket}.{name}", value)
