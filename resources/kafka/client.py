@@ -95,7 +95,8 @@ class Broker:
                 # librdkafka's defaults hold 64 MB and 100,000 records of a partition, also beyond the end of a range.
                 "queued.max.messages.kbytes": 16 * 1024,
                 "queued.min.messages": 10_000,
-                # librdkafka waits this long before it fetches again after one of them was reached; 1000 by default.
+                # How long librdkafka waits before it fetches again when the queue is full. With the default of 1000 ms,
+                # a landing waits for most of its time.
                 "fetch.queue.backoff.ms": 5,
                 "check.crcs": True,
             },

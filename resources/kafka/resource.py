@@ -65,7 +65,7 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
     settings: dict[str, str] = Field(
         default_factory=dict,
         repr=False,
-        description="More of librdkafka's settings, such as those of SASL. With them, Spark's Kafka source lands.",
+        description="More of librdkafka's settings, such as SASL's. With them, landings use Spark's Kafka source.",
     )
     registry: Registry | None = Field(default=None, description="The schema registry of records in Avro.")
     hint: str = Field(default="", description="A sentence that is appended to connection errors.")

@@ -209,18 +209,27 @@ def test_an_upsert_fails_with_a_lasting_fault(
     count_trials("runs that a lasting fault of the store ended", 1)
 
 
-# The faults begin at the data files, and at the commit.
 @pytest.mark.parametrize(
-    ("name", "where"), drawn([("500 to every request", ".parquet"), ("every put is cut off", "commit")], in_ci=1)
+    ("end", "fault", "kind"),
+    drawn([(".parquet", INTERNAL_ERROR, StoreRefusedError), ("commit", CutOff(), StoreUnreachableError)], in_ci=1),
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_first_load_fails_with_a_lasting_fault(
-    new_proxy: NewProxy, name: str, where: str, table_type: TableType, count_trials: CountTrials
+def test_a_first_load_whose_data_files_or_commit_cannot_be_written_is_not_committed(
+    new_proxy: NewProxy,
+    end: str,
+    fault: Fault,
+    kind: type[ContractError],
+    table_type: TableType,
+    count_trials: CountTrials,
 ) -> None:
+    """The file that completes a commit ends in `.commit` or `.deltacommit`."""
     proxy, engines = new_proxy()
-    fault, kind = LASTING[name]
     table = LakeTable(engines, "first", COLUMNS, KEY, table_type)
     expected = fill(table, 100)
-    with broken(proxy, after(0, where, fault)), pytest.raises(kind):
+    with (
+        broken(proxy, lambda request: fault if request.writes and request.path.endswith(end) else None),
+        pytest.raises(kind),
+    ):
         table.upsert(replace(table.spec, lease_seconds=2.0))
     assert timeline.last_commit(table.store, table.spec.prefix) is None
     table.upsert(replace(table.spec, lease_wait_seconds=10.0))

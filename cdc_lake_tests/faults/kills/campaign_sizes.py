@@ -12,8 +12,8 @@ from cdc_lake_tests.pytest_hooks.long_test_sizes import seed, size
 
 SEED = "CDC_LAKE_FAULTS_SEED"
 MODE, MERGE_ON_READ_MODE = random.Random(seed()).sample(get_args(Mode), 2)
-"""The modes of the campaign without a merge-on-read target and of the one with it, which only a full run has: together
-it has both modes. Drawn by CDC_LAKE_SEED."""
+"""The modes of the campaign with a copy-on-write target only, and of the one with a merge-on-read target too, which
+only a full run has. CDC_LAKE_SEED decides which is which."""
 KILLS = size(in_ci=len(targets("triggered")), full=26)
 """The minimum number of kills of a campaign: in CI one round of targets, in a full run more than two."""
 EVERY_SECONDS = 7.0
