@@ -8,7 +8,16 @@ import random
 import pytest
 
 from cdc_lake_tests.faults.kills import kill_campaign
-from cdc_lake_tests.faults.kills.campaign_sizes import EVERY_SECONDS, KILLS, MODE, PAUSE_AFTER, RATE, RECORD, SEED
+from cdc_lake_tests.faults.kills.campaign_sizes import (
+    EVERY_SECONDS,
+    KILLS,
+    MODE,
+    PAUSE_AFTER,
+    RATE,
+    RECORD,
+    REPEATED_BY,
+    SEED,
+)
 from cdc_lake_tests.faults.kills.kill_plan import plan, targets
 from cdc_lake_tests.faults.northwind_stack import NorthwindStack
 from cdc_lake_tests.faults.writers import writer_actions
@@ -30,10 +39,10 @@ def test_random_kills_under_traffic_lose_and_double_no_row(
         with RECORD.open("a", encoding="utf-8") as record:
             print(text, file=record)
 
-    report(f"random kills in {MODE} mode with seed {seed}; {SEED}={seed} repeats them")
+    report(f"random kills in {MODE} mode with seed {seed}; {REPEATED_BY}={seed} repeats them")
     with stack.writer() as writer:
         writer.do(writer_actions.reset)
-    with named_in_failures(SEED, seed):
+    with named_in_failures(REPEATED_BY, seed):
         kills = plan(seed, EVERY_SECONDS, MODE)
         result = kill_campaign.run(
             stack, seed, kills, lambda killed: killed >= KILLS, RATE, report, PAUSE_AFTER, MODE, targets(MODE)

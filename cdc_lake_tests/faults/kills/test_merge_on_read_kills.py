@@ -20,6 +20,7 @@ from cdc_lake_tests.faults.kills.campaign_sizes import (
     PAUSE_AFTER,
     RATE,
     RECORD,
+    REPEATED_BY,
     SEED,
 )
 from cdc_lake_tests.faults.kills.soak import MERGE_ON_READ
@@ -46,7 +47,7 @@ def test_random_kills_lose_and_double_no_row_of_a_merge_on_read_table(count_tria
     RECORD.parent.mkdir(exist_ok=True)
     with RECORD.open("a", encoding="utf-8") as record:
         record.write(done.stdout)
-    with named_in_failures(SEED, seed):
+    with named_in_failures(REPEATED_BY, seed):
         assert done.returncode == 0, done.stdout + done.stderr
         kills, compactions = (re.search(rf"(\d+) {what}", done.stdout) for what in ("kills:", "compactions"))
         assert kills, done.stdout
