@@ -18,7 +18,7 @@ from benchmarks.measures.commit_times import CommitTimes, latencies
 from benchmarks.measures.component_usage import PYTHON, Cpu, Memory, memory_of, processes
 from benchmarks.measures.processes import running, timed
 from benchmarks.measures.repeated_work import repeated
-from benchmarks.measures.usage import Usage, measured
+from benchmarks.measures.usage import SAMPLE_SECONDS, Usage, measured
 from benchmarks.peers.cold import COLUMNS
 from benchmarks.peers.hoodie_streamer.process import avro_schema
 from benchmarks.write_path.upsert_cost import RECENT, UNIFORM, Costs, figures
@@ -28,9 +28,26 @@ BUSY = "import time\nwhile time.process_time() < 0.3: pass"
 
 def test_cpu_seconds_contain_those_of_child_processes() -> None:
     _, used = measured(lambda: subprocess.run([sys.executable, "-c", BUSY], check=True))
-    # The kernel counts in ticks of 10 ms, and each of the two readings can be one short.
-    assert 0.27 <= used.cpu_seconds < 3
+    # The time after the last sample is missing, and the kernel counts in ticks of 10 ms.
+    assert 0.3 - SAMPLE_SECONDS - 0.03 <= used.cpu_seconds < 3
     assert 0.27 <= timed("python", "-c", BUSY).cpu_seconds < 3
+
+
+def test_cpu_seconds_of_work_do_not_miss_those_of_a_process_that_ends_during_it() -> None:
+    waiting = BUSY + "\nprint(flush=True)\ninput()"
+    parent = "import signal, subprocess, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
+    parent += f"subprocess.Popen([sys.executable, '-c', {waiting!r}]).wait(); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
+
+        def end_child() -> None:
+            started.stdin.write(b"\n")
+            started.stdin.flush()
+            started.stdout.readline()
+
+        started.stdout.readline()
+        _, used = measured(end_child)
+        started.communicate(b"\n")
+    assert 0 <= used.cpu_seconds < 0.3
 
 
 def test_the_peak_is_the_sample_with_the_largest_sum() -> None:
