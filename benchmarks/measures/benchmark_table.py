@@ -40,7 +40,14 @@ from cdc_lake.pipeline.spark_jobs.small_landings import SmallLandings
 from cdc_lake.pipeline.spec.pipeline import PipelineSpec
 from cdc_lake_tests.helpers.local_stack import running_stack, scratch_home
 from cdc_lake_tests.helpers.s3_fault_proxy import FaultProxy, fault_proxy
-from cdc_lake_tests.integration.jobs.engines import BUCKET, NO_ADDITIONS, SparkAdditions, make_bucket, running_spark
+from cdc_lake_tests.integration.jobs.engines import (
+    BUCKET,
+    NO_ADDITIONS,
+    Engines,
+    SparkAdditions,
+    make_bucket,
+    running_spark,
+)
 from infra.local.stack.attach import load_endpoints
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
@@ -257,7 +264,12 @@ def running_table(*, counted: bool, additions: SparkAdditions = NO_ADDITIONS) ->
                 for to in (at.s3_endpoint if proxy is None else proxy.endpoint, at.s3_endpoint)
             )
             make_bucket(location(direct))
-            table = Pipeline(PipelineSpec.model_validate(SPEC), Path(scratch)).tables[0]
             with running_spark(at, proxied, Path(scratch), additions) as spark:
-                kafka = Kafka(bootstrap=at.kafka_bootstrap)
-                yield BenchmarkTable(table, kafka, spark, location(proxied), location(direct), proxy)
+                engines = Engines(location(proxied), Kafka(bootstrap=at.kafka_bootstrap), spark)
+                yield on_engines(engines, location(direct), proxy)
+
+
+def on_engines(engines: Engines, direct: S3Location | None = None, proxy: FaultProxy | None = None) -> BenchmarkTable:
+    """Return the table on engines that run. `direct` is the store without the proxy, if there is one."""
+    table = Pipeline(PipelineSpec.model_validate(SPEC), Path()).tables[0]
+    return BenchmarkTable(table, engines.kafka, engines.spark, engines.location, direct or engines.location, proxy)

@@ -17,4 +17,4 @@ def test_a_ratio_above_its_bound_or_without_one_is_reported() -> None:
 
 
 def test_the_committed_bounds_belong_to_the_measured_ratios() -> None:
-    assert json.loads(gate.BOUNDS.read_text()).keys() == {gate.LOADING, *gate.COMPARED}
+    assert json.loads(gate.BOUNDS.read_text()).keys() == {gate.LOADING, gate.LANDING, *gate.COMPARED}
