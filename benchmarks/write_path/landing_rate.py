@@ -40,12 +40,14 @@ class Round:
     megabytes: float
 
 
-def measure(table: BenchmarkTable, records: int) -> Round:
-    """Produce a backlog, land it, apply it, and put objects of the same number and size."""
+def land(table: BenchmarkTable, records: int) -> tuple[Usage, Usage, float]:
+    """Produce a backlog, land it, and put objects of the same number and size.
+
+    Returns the cost of landing, that of the puts, and the size in MB. Raises RuntimeError if a record is not landed.
+    """
     end = table.kafka.end_offsets(table.table.topic)[0]
     table.send(end, end + records)
     _, landed = measured(table.land)
-    _, applied = measured(table.apply)
     head = table.chain.head()
     if head is None or head.records != records:
         raise RuntimeError(f"Cannot measure landing: the newest manifest does not have {records} records.")
@@ -58,7 +60,14 @@ def measure(table: BenchmarkTable, records: int) -> Round:
 
     with ThreadPoolExecutor(2) as pool:
         _, stored = measured(lambda: list(pool.map(put, range(objects))))
-    return Round(landed, applied, stored, size * objects / 1e6)
+    return landed, stored, size * objects / 1e6
+
+
+def measure(table: BenchmarkTable, records: int) -> Round:
+    """Land a backlog, apply it, and put as many bytes."""
+    landed, stored, megabytes = land(table, records)
+    _, applied = measured(table.apply)
+    return Round(landed, applied, stored, megabytes)
 
 
 def main() -> int:
