@@ -1,7 +1,7 @@
 """The regression gate of CI: ratios on a small size, compared with committed bounds (gate.json).
 
 Each ratio is ours to a peer's in the same process, or in processes that alternate, so that the machine and its load
-matter little. It is one of CPU seconds; that of a landing is one of seconds by the clock, because a landing that waits
+matter little. CPU seconds are compared; for a landing, seconds by the clock, because a landing that waits for Kafka
 needs no CPU time. A bound is twice the ratio when it was committed: the gate finds added work, not noise.
 
     python -m benchmarks.gate
@@ -87,7 +87,7 @@ def main() -> int:
         bounds = {name: round(SLACK * ratio, 2) for name, ratio in found.items()}
         BOUNDS.write_text(json.dumps(bounds, indent=1) + "\n", encoding="utf-8")
     bounds = json.loads(BOUNDS.read_text(encoding="utf-8"))
-    table = Table("ours to a peer's, CPU seconds unless it says seconds", "ratio", "bound")
+    table = Table("cdc-lake to a peer, CPU seconds unless the name says seconds", "ratio", "bound")
     for name, ratio in found.items():
         table.add_row(name, f"{ratio:.2f}", f"{bounds.get(name, float('nan')):.2f}")
     console = Console(width=110)
