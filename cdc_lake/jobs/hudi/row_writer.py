@@ -61,7 +61,7 @@ def bulk_insert(rows: DataFrame, options: Mapping[str, str], hook: CommitHook) -
 
 
 def _builder(hudi: Any, options: Any) -> Any:  # noqa: ANN401 - py4j has no types
-    """Return the builder of a new table with the properties that the data source gives it."""
+    """Return the builder of a new table with the properties of the data source, without a bootstrap index."""
     return (
         hudi.common.table.HoodieTableMetaClient.newTableBuilder()
         .setTableType(options["hoodie.datasource.write.table.type"])
@@ -84,4 +84,6 @@ def _builder(hudi: Any, options: Any) -> Any:  # noqa: ANN401 - py4j has no type
         .setPartitionMetafileUseBaseFormat(False)
         .setShouldDropPartitionColumns(False)
         .setCDCEnabled(False)
+        # The data source leaves it out, and Hudi looks for the index of a migrated table in each step of a batch.
+        .setBootstrapIndexEnable(False)
     )

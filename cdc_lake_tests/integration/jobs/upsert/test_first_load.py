@@ -60,7 +60,8 @@ def test_a_first_load_creates_the_table_of_hudis_data_source(
     with other.writer_lease(table.store) as held:
         rows = stored.select(*lake_columns(stored))
         other.lake_table(table.store).write(rows, table.checkpoint(), held, "upsert", previous=None)
-    assert properties(table, spec.prefix) == properties(table, other.prefix)
+    assert properties(table, spec.prefix) - properties(table, other.prefix) == {"hoodie.bootstrap.index.enable=false"}
+    assert properties(table, spec.prefix) > properties(table, other.prefix)
     assert folders(table, spec.prefix) == folders(table, other.prefix)
     assert file_schemas(table, spec.prefix) == file_schemas(table, other.prefix)
     first, second = (timeline.last_commit(table.store, each.prefix) for each in (spec, other))
