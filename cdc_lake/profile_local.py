@@ -27,7 +27,7 @@ from resources.kafka.registry import Registry
 from resources.kafka.resource import Kafka
 from resources.object_store import ObjectStore
 from resources.postgres.resource import Postgres
-from resources.spark.job_server.served import ServedSpark
+from resources.spark.job_server.client import SparkServerClient
 from resources.spark.local import LocalSpark
 
 CATALOG = "datalake"
@@ -70,7 +70,7 @@ def _registry(at: Endpoints | None) -> Registry | None:
     return Registry(url=at.registry_ccompat_url, authorization=dg.EnvVar("CDC_LAKE_REGISTRY_AUTHORIZATION"))
 
 
-def _served(spark: LocalSpark, home: Path) -> LocalSpark | ServedSpark:
+def _served(spark: LocalSpark, home: Path) -> LocalSpark | SparkServerClient:
     """Return Spark of the server that the variable SPARK_SOCKET names; without it, Spark in this process."""
     path = os.environ.get(SPARK_SOCKET)
     if not path:
@@ -78,7 +78,7 @@ def _served(spark: LocalSpark, home: Path) -> LocalSpark | ServedSpark:
     project = Path(__file__).parents[1]
     code = [str(project / package) for package in ("cdc_lake", "resources")]
     command = [sys.executable, "-m", "cdc_lake.spark_server"]
-    return ServedSpark(
+    return SparkServerClient(
         path=path,
         owner=int(os.environ.get(SPARK_SERVER_OWNER, os.getpid())),
         spark=spark,

@@ -1,6 +1,6 @@
 """The Spark server of `cdc-lake dev`: `python -m cdc_lake.spark_server SOCKET VERSION OWNER`.
 
-The first run that needs Spark starts it (resources/spark/job_server/served.py).
+The first run that needs Spark starts it (resources/spark/job_server/client.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from cdc_lake import profile
 from cdc_lake.profile_local import SPARK_SOCKET
 from resources.errors import ResourceError
-from resources.spark.job_server.served import ServedSpark
+from resources.spark.job_server.client import SparkServerClient
 from resources.spark.job_server.server import JobServer
 
 
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
     path, version, owner = arguments
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     served = profile.spark()
-    if not isinstance(served, ServedSpark):
+    if not isinstance(served, SparkServerClient):
         raise ResourceError(
             f"Cannot start the Spark server: {SPARK_SOCKET} is not set.", "Run `cdc-lake dev`, which sets it."
         )

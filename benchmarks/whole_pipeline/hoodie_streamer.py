@@ -28,7 +28,7 @@ from benchmarks.measures.commit_times import CommitTimes, latencies
 from benchmarks.measures.demo_stack import running_demo, source_dsn
 from benchmarks.measures.processes import running
 from benchmarks.measures.usage import Usage
-from benchmarks.peers.cold import COLUMNS
+from benchmarks.peers.cold_process import COLUMNS
 from benchmarks.peers.engines import fetch_jars
 from benchmarks.peers.hoodie_streamer.process import StreamerTable, running_streamer, spark
 from benchmarks.report.figures import OURS, Figure

@@ -1,7 +1,7 @@
 """Measure a cold process, from its start to the commit of Northwind's 829 events, and plain Spark with each peer.
 
 Runs the demo on a separate stack. Then, `--rounds` times and in turn, it starts a process for each system that reads
-the same raw objects and writes a new table (peers/cold.py).
+the same raw objects and writes a new table (peers/cold_process.py).
 
     python -m benchmarks.write_path.cold_start --rounds 3
 """
@@ -53,7 +53,7 @@ def run(system: str, number: int, manifests: int, objects: Sequence[str]) -> Usa
     place = f"cold_{number}" if system == OURS else f"s3a://{bucket}/peers/{system}-{number}"
     started = time.time()
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.peers.cold", json.dumps([system, place, manifests, objects])],
+        [sys.executable, "-m", "benchmarks.peers.cold_process", json.dumps([system, place, manifests, objects])],
         cwd=ROOT,
         check=False,
         capture_output=True,

@@ -1,1 +1,1 @@
-"""Runs Spark jobs in this process, on an EMR cluster, or on EMR Serverless."""
+"""Run Spark jobs in this process, in a server process of this machine, on an EMR cluster, or on EMR Serverless."""

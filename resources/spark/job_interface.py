@@ -1,4 +1,4 @@
-"""The interface that assets use to run Spark jobs, in this process or remotely."""
+"""The interface that assets use to run Spark jobs, on this machine or remotely."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SparkJobs(Protocol):
         """Prepare for the first job in the background. Raises nothing."""
 
     def last_run(self) -> JobRun | None:
-        """Return the newest remote run of this thread; None if jobs run in this process."""
+        """Return the newest remote run of this thread; None if jobs run on this machine."""
 
     def cancel(self) -> None:
         """Cancel the jobs that other threads of this process run; their calls of run() raise an error."""

@@ -201,6 +201,6 @@ def _require_none_expired(spec: AdoptSpec, gaps: Sequence[Gap], so_far: str) -> 
     for gap in gaps:
         if gap.expired:
             raise OffsetsExpiredError(
-                f"Cannot adopt: {gap.message}; {so_far}. `cdc-lake resnapshot {spec.landing.pipeline}` continues from "
-                "a new snapshot. Then raise the topic's retention, or find out what stopped the adoption."
+                f"Cannot adopt: {gap.message}; {so_far}. Raise the topic's retention, or find out what stopped the "
+                f"adoption. Then run `cdc-lake resnapshot {spec.landing.pipeline}`: it continues from a new snapshot."
             )

@@ -45,27 +45,30 @@ def fold(
 
     `stored` returns the table's rows, or None for a new table; it is called only if the batch has unavailable values,
     or if changes may be older than a purge. `applied` is the table's checkpoint, which contains the purge position. One
-    Spark job counts unreadable and incomplete records, so that a batch without them needs no other job.
+    Spark job counts unreadable, incomplete and such old records, so that a batch without them needs no other job.
     """
     # Only dead letters need the records' values; they read them again.
     with cached(decoded.drop(VALUE)) as read:
         reason = F.coalesce(REASON, *_unpartitionable(partition_by, dict(read.dtypes)))
-        unavailable, rejected, accepted, keys = _counts(read, reason, key)
+        old_change = F.lit(False)
+        if applied is not None and applied.purged_to is not None:
+            old_change = _before_a_purge(applied.purged_to, applied.purged_before_ms) & ~F.col("__deleted")
+        unavailable, rejected, accepted, keys, old_changes = _counts(read, reason, key, old_change)
         resolved = unavailable_values.resolve(read, stored, key) if unavailable else read.drop(UNAVAILABLE)
-        checked = resolved.withColumn(REASON, reason).withColumns(_of_deleted(partition_by, dict(read.dtypes)))
+        checked = resolved.withColumn(REASON, reason).withColumns(
+            _deleted_partition_values(partition_by, dict(read.dtypes))
+        )
         bad = checked.where(F.col(REASON).isNotNull())
         readable = checked.where(F.col(REASON).isNull())
         # In a snapshot, and often in a small batch, each key has one record: then no row needs to be shuffled.
         shuffled = keys != accepted
         newest = newest_per_key(readable, key) if shuffled else readable
         late = None
-        if applied is not None and applied.purged_to is not None:
-            old = newest.where(_before_a_purge(applied.purged_to, applied.purged_before_ms) & ~F.col("__deleted"))
-            table = None if old.isEmpty() else stored()  # read the table's keys only if there are such rows
-            if table is not None:
-                late = _too_late(old, applied.purged_to, table, key)
-                newest = newest.join(late.select(*key), list(key), "left_anti")
-                bad = bad.unionByName(late)
+        # Read the table's keys only if there are such changes.
+        if applied is not None and applied.purged_to is not None and old_changes and (table := stored()) is not None:
+            late = _too_late(newest.where(old_change), applied.purged_to, table, key)
+            newest = newest.join(late.select(*key), list(key), "left_anti")
+            bad = bad.unionByName(late)
         ordinary = not unavailable and not rejected and late is None
         yield Folded(
             newest.drop(REASON, *POSITION_COLUMNS),
@@ -75,15 +78,22 @@ def fold(
         )
 
 
-def _counts(read: DataFrame, reason: SparkColumn, key: Sequence[str]) -> tuple[int, int, int, int]:
-    """Return four counts: records with an unavailable value, rejected records, the other records, and their keys."""
+def _counts(
+    read: DataFrame, reason: SparkColumn, key: Sequence[str], old_change: SparkColumn
+) -> tuple[int, int, int, int, int]:
+    """Return five counts.
+
+    They are the numbers of records with an unavailable value, of rejected records, of the other records, of their keys,
+    and of those for which `old_change` is true.
+    """
     [row] = read.agg(
         F.count_if(F.col(REASON).isNull() & (F.size(UNAVAILABLE) > 0)),
         F.count_if(reason.isNotNull()),
         F.count_if(reason.isNull()),
         F.count_distinct(F.when(reason.isNull(), F.struct(*key))),
+        F.count_if(reason.isNull() & old_change),
     ).collect()
-    return int(row[0]), int(row[1]), int(row[2]), int(row[3])
+    return int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4])
 
 
 def _unpartitionable(partition_by: Sequence[str], kinds: Mapping[str, str]) -> Iterator[SparkColumn]:
@@ -103,7 +113,7 @@ def _unpartitionable(partition_by: Sequence[str], kinds: Mapping[str, str]) -> I
             yield F.when(value.isNull() & ~F.col("__deleted"), reason)
 
 
-def _of_deleted(partition_by: Sequence[str], kinds: Mapping[str, str]) -> dict[str, SparkColumn]:
+def _deleted_partition_values(partition_by: Sequence[str], kinds: Mapping[str, str]) -> dict[str, SparkColumn]:
     """Return the partition columns that are not text, with the type's zero instead of NULL in deleted rows.
 
     Trino cannot read a partition of NULL of such a type, not even for a query that leaves out deleted rows.

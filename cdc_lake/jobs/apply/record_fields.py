@@ -1,7 +1,8 @@
 """Parse records as JSON objects in Python workers: the text of each field, or the reason why a record is unreadable.
 
 Spark's from_json() would read each record three times: for its fields, for their names, and to find out whether the
-record is a single value. That is nine times the CPU time.
+record is a single value. They take 91 µs of CPU time for a record of 13 fields, this parser 3
+(docs/decisions/0055-parse-records-in-python.md).
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def _not_a_number(column: Column, value: SparkColumn, is_nan: SparkColumn, rules
         return SpecialValue(value, null=F.coalesce(is_nan, F.lit(False)))
     reason = (
         f"Cannot read column {column.name}: NaN is not a valid {column.lake_type}. Set `values: {{nan: null}}` in the "
-        "table's YAML"
+        "table's YAML, then replay the dead letter"
     )
     return SpecialValue(value, rejection=F.when(is_nan, F.lit(reason)))
 
@@ -90,7 +90,10 @@ def _infinite(
     reason = F.concat(
         F.lit(f"Cannot read column {column.name}: "),
         F.when(down, F.lit("-infinity")).otherwise(F.lit("infinity")),
-        F.lit(f" is not a valid {kind}. Set `values: {{infinity: max}}` or null in the table's YAML"),
+        F.lit(
+            f" is not a valid {kind}. Set `values: {{infinity: max}}` or "
+            "`values: {infinity: null}` in the table's YAML, then replay the dead letter"
+        ),
     )
     value = F.when(~is_infinite, value)
     if rules.infinity == "null":

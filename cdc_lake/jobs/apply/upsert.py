@@ -122,7 +122,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
             purged_to=None if applied is None else applied.purged_to,
             purged_before_ms=None if applied is None else applied.purged_before_ms,
         )
-        read, boundary = _of_newest_snapshot(store, spec, manifests) if previous is None else (manifests, None)
+        read, boundary = _newest_snapshot(store, spec, manifests) if previous is None else (manifests, None)
         epochs = {manifest.epoch for manifest in read}
         records = raw_reader.read(spark, spec.location, read, RecordParser.of(versions, epochs))
         decoded = decode(records, versions, spec.values, epochs)
@@ -169,7 +169,7 @@ def run(spark: SparkSession, spec: UpsertSpec) -> UpsertReport:
     )
 
 
-def _of_newest_snapshot(
+def _newest_snapshot(
     store: ObjectStore, spec: UpsertSpec, manifests: list[Manifest]
 ) -> tuple[list[Manifest], Position | None]:
     """Return the manifests that a first load reads, and the position of the first row that it keeps.

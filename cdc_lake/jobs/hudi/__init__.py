@@ -1,1 +1,1 @@
-"""Hudi commits: writing a table, and recovery from failed writes."""
+"""Hudi tables: writes with the checkpoint, recovery from failed writes, and table services."""

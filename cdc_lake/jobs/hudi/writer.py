@@ -19,7 +19,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own abbreviation
 
 from cdc_lake.contract.table.timeline import CHECKPOINT_KEY, RAW_BYTES_KEY, Checkpoint
 from cdc_lake.jobs import store_errors
-from cdc_lake.jobs.hudi import row_writer, table_options
+from cdc_lake.jobs.hudi import table_options
+from cdc_lake.jobs.hudi.bulk_insert import bulk_insert
 from cdc_lake.jobs.hudi.commit_hook import CommitHook, start_callback_server
 from cdc_lake.jobs.hudi.key_column import with_key_column
 from cdc_lake.jobs.hudi.table_options import TableType
@@ -66,7 +67,7 @@ class HudiTable:
         operation: Operation = "upsert",
         raw_bytes: int | None = None,
     ) -> None:
-        """Upsert rows, or remove their keys, together with the checkpoint in one atomic commit.
+        """Write rows by `operation`, upsert or one of the others, together with the checkpoint in one atomic commit.
 
         A bulk insert into an empty table writes one file for each Spark partition and table partition, sorted by key.
         `raw_bytes` are the bytes of the raw objects with the rows, which the commit stores too.
@@ -88,7 +89,7 @@ class HudiTable:
             **({} if raw_bytes is None else {RAW_BYTES_KEY: str(raw_bytes)}),
         }
         hook = CommitHook(before_commit)
-        write = row_writer.bulk_insert if operation == "bulk_insert" else _write
+        write = bulk_insert if operation == "bulk_insert" else _write
         try:
             write(rows, options, hook)
         except (PySparkException, Py4JJavaError) as error:

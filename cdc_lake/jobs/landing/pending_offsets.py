@@ -74,8 +74,8 @@ def _pending_span(spec: LandSpec, partition: int, first: int, overtaken: bool) -
     if begin > first:
         raise OffsetsExpiredError(
             f"{what}: offsets {first} to {begin - 1} of partition {partition} expired before they were landed. Nothing "
-            f"was skipped. `cdc-lake resnapshot {spec.pipeline}` continues from a new snapshot. Then raise the topic's "
-            "retention or land more often."
+            f"was skipped. Raise the topic's retention or land more often. Then run `cdc-lake resnapshot "
+            f"{spec.pipeline}`: it continues from a new snapshot."
         )
     return Span(partition=partition, first=first, next=end)
 

@@ -22,7 +22,7 @@ from cdc_lake.contract.objects.conditional_put import put_or_get
 from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
 from cdc_lake.jobs.remote import job_call, secret_values
 
-AT_ONCE = 4
+MAX_RUNNING_JOBS = 4
 """The maximum number of jobs at the same time, as in continuous mode on one machine."""
 IDLE_SECONDS = 900.0
 """The session ends after this time without a request: its caller may have been killed, and the application costs."""
@@ -81,7 +81,7 @@ def serve(
     objects.start()
     number, newest = 1, time.monotonic()
     running: list[Future[None]] = []
-    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="job") as threads:
+    with ThreadPoolExecutor(MAX_RUNNING_JOBS, thread_name_prefix="job") as threads:
         while (body := objects.request(number)) != CLOSED:
             for each in running:
                 if each.done():

@@ -32,7 +32,7 @@ from resources.postgres.resource import Postgres
 from resources.spark.emr.jobs import EmrJobs
 from resources.spark.emr.session import EmrSession
 from resources.spark.job_interface import SparkJobs
-from resources.spark.job_server.served import ServedSpark
+from resources.spark.job_server.client import SparkServerClient
 from resources.spark.local import LocalSpark
 
 MAX_STEPS = 4
@@ -84,7 +84,7 @@ def _one_session(spark: SparkJobs) -> SparkJobs:
     """Return Spark that runs all jobs of this process in one session of its own."""
     if isinstance(spark, EmrJobs):
         return EmrSession(spark)
-    if isinstance(spark, ServedSpark):
+    if isinstance(spark, SparkServerClient):
         spark = spark.spark
     if isinstance(spark, LocalSpark):
         return spark.model_copy(update={"java_options": f"{spark.java_options} {_ALL_COMPILERS}"})

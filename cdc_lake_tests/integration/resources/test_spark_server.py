@@ -20,25 +20,25 @@ from cdc_lake.profile_local import SPARK_SOCKET
 from cdc_lake_tests.helpers.local_stack import running_stack
 from cdc_lake_tests.integration.resources import spark_jobs
 from resources.errors import JobFailed, ResourceError
-from resources.spark.job_server.served import ServedSpark
+from resources.spark.job_server.client import SparkServerClient
 from resources.waiting import until
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedSpark]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServerClient]:
     """Spark of a server, which the first job starts."""
     home, folder = tmp_path_factory.mktemp("stack"), tmp_path_factory.mktemp("s")
     with pytest.MonkeyPatch.context() as patch, running_stack(home, ["s3"]):
         patch.setenv("CDC_LAKE_HOME", str(home))
         patch.setenv(SPARK_SOCKET, str(folder / "spark.sock"))
         spark = profile.spark()
-        assert isinstance(spark, ServedSpark)
+        assert isinstance(spark, SparkServerClient)
         yield spark
         with suppress(psutil.NoSuchProcess):
             psutil.Process(spark.run(spark_jobs.session, None).process).kill()
 
 
-def test_processes_share_a_session(served: ServedSpark) -> None:
+def test_processes_share_a_session(served: SparkServerClient) -> None:
     here = served.run(spark_jobs.session, None)
     script = (
         "from cdc_lake import profile; from cdc_lake_tests.integration.resources import spark_jobs;"
@@ -50,7 +50,7 @@ def test_processes_share_a_session(served: ServedSpark) -> None:
     assert Path(served.path).stat().st_mode & 0o777 == 0o600
 
 
-def test_jobs_run_at_the_same_time(served: ServedSpark, tmp_path: Path) -> None:
+def test_jobs_run_at_the_same_time(served: SparkServerClient, tmp_path: Path) -> None:
     with ThreadPoolExecutor() as threads:
         waiting = threads.submit(served.run, spark_jobs.wait, tmp_path)
         _started(tmp_path)
@@ -59,7 +59,25 @@ def test_jobs_run_at_the_same_time(served: ServedSpark, tmp_path: Path) -> None:
         waiting.result()
 
 
-def test_errors_of_jobs_are_raised_with_the_servers_traceback(served: ServedSpark) -> None:
+def test_a_third_job_waits(served: SparkServerClient, tmp_path: Path) -> None:
+    folders = [tmp_path / "first", tmp_path / "second"]
+    with ThreadPoolExecutor() as threads:
+        running = []
+        for folder in folders:
+            folder.mkdir()
+            running.append(threads.submit(served.run, spark_jobs.wait, folder))
+            _started(folder)
+        third = threads.submit(served.run, spark_jobs.count, 10)
+        with pytest.raises(TimeoutError):
+            third.result(2)
+        (folders[0] / "end").touch()
+        assert third.result(60) == 10
+        (folders[1] / "end").touch()
+        for each in running:
+            each.result()
+
+
+def test_errors_of_jobs_are_raised_with_the_servers_traceback(served: SparkServerClient) -> None:
     with pytest.raises(LeaseLostError) as raised:
         served.run(spark_jobs.fail, "the lease is lost")
     assert str(raised.value) == "the lease is lost"
@@ -69,7 +87,7 @@ def test_errors_of_jobs_are_raised_with_the_servers_traceback(served: ServedSpar
     assert "spark_jobs.py" in odd.value.__notes__[0]
 
 
-def test_a_job_of_a_killed_process_is_cancelled(served: ServedSpark, tmp_path: Path) -> None:
+def test_a_job_of_a_killed_process_is_cancelled(served: SparkServerClient, tmp_path: Path) -> None:
     script = (
         "import pathlib, sys; from cdc_lake import profile;"
         "from cdc_lake_tests.integration.resources import spark_jobs;"
@@ -83,7 +101,7 @@ def test_a_job_of_a_killed_process_is_cancelled(served: ServedSpark, tmp_path: P
     _no_jobs(served)
 
 
-def test_cancel_ends_the_jobs_of_this_process(served: ServedSpark, tmp_path: Path) -> None:
+def test_cancel_ends_the_jobs_of_this_process(served: SparkServerClient, tmp_path: Path) -> None:
     with ThreadPoolExecutor() as threads:
         waiting = threads.submit(served.run, spark_jobs.wait, tmp_path)
         _started(tmp_path)
@@ -93,7 +111,9 @@ def test_cancel_ends_the_jobs_of_this_process(served: ServedSpark, tmp_path: Pat
     _no_jobs(served)
 
 
-def test_a_killed_server_fails_its_jobs_and_the_next_job_starts_another(served: ServedSpark, tmp_path: Path) -> None:
+def test_a_killed_server_fails_its_jobs_and_the_next_job_starts_another(
+    served: SparkServerClient, tmp_path: Path
+) -> None:
     first = served.run(spark_jobs.session, None).process
     with ThreadPoolExecutor() as threads:
         waiting = threads.submit(served.run, spark_jobs.wait, tmp_path)
@@ -104,7 +124,7 @@ def test_a_killed_server_fails_its_jobs_and_the_next_job_starts_another(served: 
     assert served.run(spark_jobs.session, None).process != first
 
 
-def test_a_killed_jvm_fails_its_jobs_and_the_next_job_starts_another(served: ServedSpark, tmp_path: Path) -> None:
+def test_a_killed_jvm_fails_its_jobs_and_the_next_job_starts_another(served: SparkServerClient, tmp_path: Path) -> None:
     jvm = served.run(spark_jobs.session, None).jvm
     with ThreadPoolExecutor() as threads:
         waiting = threads.submit(served.run, spark_jobs.wait, tmp_path)
@@ -120,7 +140,7 @@ def test_a_killed_jvm_fails_its_jobs_and_the_next_job_starts_another(served: Ser
     assert served.run(spark_jobs.session, None).jvm not in (idle, jvm)
 
 
-def test_changed_code_replaces_the_server(served: ServedSpark, tmp_path: Path) -> None:
+def test_changed_code_replaces_the_server(served: SparkServerClient, tmp_path: Path) -> None:
     before = served.run(spark_jobs.session, None)
     (tmp_path / "changed.py").touch()
     changed = served.model_copy(update={"code": [*served.code, str(tmp_path)]})
@@ -138,7 +158,7 @@ def _started(folder: Path) -> None:
     until((folder / "started").exists, bool, seconds=60, what="the job to start")
 
 
-def _no_jobs(served: ServedSpark) -> None:
+def _no_jobs(served: SparkServerClient) -> None:
     until(
         lambda: served.run(spark_jobs.session, None).active_jobs,
         lambda jobs: jobs == 0,

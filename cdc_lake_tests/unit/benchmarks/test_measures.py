@@ -19,7 +19,7 @@ from benchmarks.measures.component_usage import PYTHON, Cpu, Memory, memory_of, 
 from benchmarks.measures.processes import running, timed
 from benchmarks.measures.repeated_work import repeated
 from benchmarks.measures.usage import Usage, measured
-from benchmarks.peers.cold import COLUMNS
+from benchmarks.peers.cold_process import COLUMNS
 from benchmarks.peers.hoodie_streamer.process import avro_schema
 from benchmarks.write_path.upsert_cost import RECENT, UNIFORM, Costs, figures
 

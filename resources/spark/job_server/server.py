@@ -22,11 +22,11 @@ from resources.errors import JobFailed, ResourceError
 from resources.spark.job_server.messages import Failed, Report, Request, Retired, pickled_failure
 from resources.spark.local import LocalSpark
 
-AT_ONCE = 2
+MAX_RUNNING_JOBS = 2
 """The maximum number of jobs at the same time. Others wait in the order of their requests."""
 MEMORY_BYTES = 3 * 2**30
 """The server ends when it has no job and uses more memory than this, with its JVM and Python workers."""
-_LOOK_SECONDS = 1.0
+_ACCEPT_TIMEOUT_SECONDS = 1.0
 _MEASURE_SECONDS = 10.0
 _CANCEL_SECONDS = 1.0
 _JVM_END_SECONDS = 5.0
@@ -95,7 +95,7 @@ class JobServer(socketserver.ThreadingUnixStreamServer):
 
     daemon_threads = True
     request_queue_size = 64
-    timeout = _LOOK_SECONDS
+    timeout = _ACCEPT_TIMEOUT_SECONDS
 
     def __init__(
         self, path: Path, spark: LocalSpark, version: str, owner: int, memory_bytes: int = MEMORY_BYTES
@@ -110,16 +110,16 @@ class JobServer(socketserver.ThreadingUnixStreamServer):
         self._calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._open = 0
-        self._retired = False
+        self._retired = self._idle = False
         # PySpark binds a Python thread to a thread of the JVM, which is not freed when a thread ends.
-        for number in range(AT_ONCE):
+        for number in range(MAX_RUNNING_JOBS):
             threading.Thread(target=self._work, name=f"job-{number}", daemon=True).start()
 
     def serve(self) -> None:
         """Serve requests; return when the server has retired and the last job has ended."""
         measured = 0.0
         while True:
-            before = self._open
+            self._idle = False
             self.handle_request()
             if not psutil.pid_exists(self._owner):
                 _log.info("The owner, process %s, has ended: the server ends.", self._owner)
@@ -132,9 +132,13 @@ class JobServer(socketserver.ThreadingUnixStreamServer):
                         self._memory_bytes / 2**30,
                     )
                     self.retire()
-            # Senders that connected before the socket was removed are in its queue, which handle_request() reads first.
-            if self._retired and before == self._open == 0:
+            # Senders that connected before the socket was removed are in its queue until a request times out.
+            if self._retired and self._idle and self._open == 0:
                 return
+
+    def handle_timeout(self) -> None:
+        """Note that no sender waits."""
+        self._idle = True
 
     def retire(self) -> None:
         """Remove the socket, so that the next request starts another server."""
@@ -180,7 +184,7 @@ class JobServer(socketserver.ThreadingUnixStreamServer):
 
     def _answer(self, call: _Call) -> bytes:
         request = call.request
-        if self._dead():
+        if self._lost_session():
             return pickle.dumps(Retired())
         try:
             context = self._spark.session().sparkContext
@@ -190,9 +194,9 @@ class JobServer(socketserver.ThreadingUnixStreamServer):
             # Without an exception of Java's, py4j's error is that of the connection to the JVM.
             lost = isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError)
             name = f"{request.job.__module__}.{request.job.__qualname__}"
-            return pickled_failure(self._dead(_JVM_END_SECONDS if lost else 0.0) or error, name)
+            return pickled_failure(self._lost_session(_JVM_END_SECONDS if lost else 0.0) or error, name)
 
-    def _dead(self, wait_seconds: float = 0.0) -> ResourceError | None:
+    def _lost_session(self, wait_seconds: float = 0.0) -> ResourceError | None:
         """Return None while the session can run jobs; else retire and return the reason."""
         try:
             self._spark.require_alive(wait_seconds)

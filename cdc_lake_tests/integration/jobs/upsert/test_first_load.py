@@ -1,4 +1,4 @@
-"""The first load, written by row_writer.py, creates the same table as Hudi's own data source would."""
+"""The first load, written by bulk_insert.py, creates the same table as Hudi's own data source would."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from resources.object_store import ObjectStore
-from resources.spark.job_server.served import ServedSpark
+from resources.spark.job_server.client import SparkServerClient
 from resources.spark.job_server.server import JobServer
 from resources.spark.local import LocalSpark
 
@@ -83,7 +83,7 @@ def test_an_edited_settings_file_or_module_is_another_version(tmp_path: Path) ->
     settings, log4j, code = tmp_path / "spark.properties", tmp_path / "log4j.properties", tmp_path / "code"
     code.mkdir()
     local = _SPARK.model_copy(update={"properties": [str(settings)], "log4j": str(log4j)})
-    served = ServedSpark(path="", spark=local, owner=1, log="", command=[], code=[str(code)])
+    served = SparkServerClient(path="", spark=local, owner=1, log="", command=[], code=[str(code)])
     versions = [served.version()]
     for path in (settings, log4j, code / "job.py", code / "deeper" / "job.py"):
         path.parent.mkdir(exist_ok=True)

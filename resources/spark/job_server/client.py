@@ -31,7 +31,7 @@ _PAUSE_SECONDS = 0.02
 _log = logging.getLogger(__name__)
 
 
-class ServedSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
+class SparkServerClient(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Runs jobs in the server at `path`, and starts the server if it does not run (implements `SparkJobs`).
 
     A run's process then needs no Spark session of its own, whose start takes longer than most jobs.
@@ -57,7 +57,7 @@ class ServedSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
         while True:
             request = pickle.dumps(self.version()) + pickle.dumps(Request(job, spec))
             with self._connection() as connection:
-                answer = _answer(connection, request)
+                answer = self._answer(connection, request)
             match answer:
                 case Report(value):
                     return value  # type: ignore[no-any-return]
@@ -100,6 +100,18 @@ class ServedSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
                 pass
         except Exception:  # noqa: BLE001 - run() raises it
             _log.debug("Cannot start the Spark server before the first job", exc_info=True)
+
+    def _answer(self, connection: socket.socket, request: bytes) -> object:
+        """Return the server's answer to a request. Raises JobFailed if the server closes the connection without one."""
+        with connection.makefile("rb") as stream:
+            try:
+                connection.sendall(request)
+                return pickle.load(stream)  # noqa: S301 - only the user's own server listens there
+            except (EOFError, ConnectionError) as error:
+                raise JobFailed(
+                    "Cannot complete a Spark job: it was cancelled, or the Spark server ended.",
+                    f"Start the run again. It starts another server if necessary; the server's log is {self.log}.",
+                ) from error
 
     @contextmanager
     def _connection(self) -> Iterator[socket.socket]:
@@ -149,16 +161,3 @@ def _connected_to(server: subprocess.Popen[bytes], path: Path, log: str) -> sock
     if (code := server.poll()) is not None:
         raise JobFailed(f"Cannot start the Spark server: its process ended with code {code}.", f"Read its log, {log}.")
     return _connected(path)
-
-
-def _answer(connection: socket.socket, request: bytes) -> object:
-    """Return the server's answer to a request. Raises JobFailed if the server closes the connection without one."""
-    with connection.makefile("rb") as stream:
-        try:
-            connection.sendall(request)
-            return pickle.load(stream)  # noqa: S301 - only the user's own server listens there
-        except (EOFError, ConnectionError) as error:
-            raise JobFailed(
-                "Cannot complete a Spark job: it was cancelled, or the Spark server ended.",
-                "Start the run again. It starts another server if necessary.",
-            ) from error
