@@ -173,6 +173,9 @@ class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
             session, _Process.session = _Process.session, None
             if session is None:
                 return
+            process = getattr(session.sparkContext._gateway, "proc", None)
+            if process is not None and process.poll() is not None:
+                return  # the session ended with its JVM, and PySpark's stop() would raise an error of the connection
             jvm = session.sparkContext._jvm  # PySpark has no public API for it
             session.stop()
             if jvm is not None:

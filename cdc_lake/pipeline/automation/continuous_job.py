@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.source.epochs import Epochs
+from cdc_lake.contract.table import lease
 from cdc_lake.pipeline import table_progress
+from cdc_lake.pipeline.automation.orphaned_runs import fail_orphans
 from cdc_lake.pipeline.automation.run_requests import CONTINUOUS_LONGEST_SECONDS, Tick, launch
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.continuous import run as continuous
@@ -20,6 +23,8 @@ from resources.postgres.resource import Postgres
 from resources.spark.job_interface import SparkJobs
 
 _EVERY_SECONDS = 10
+_RUN = "dagster run "
+"""The beginning of the name of a run in a lease."""
 _UNLIMITED = {"dagster/max_runtime": str(10 * 365 * 86_400)}
 """Ten years. Run monitoring ends runs without this tag after two hours."""
 
@@ -65,7 +70,7 @@ def _job(pipeline: Pipeline) -> dg.JobDefinition:
         glue: GlueCatalog,
         athena: Athena,
     ) -> None:
-        owner = f"dagster run {context.run_id}"
+        owner = f"{_RUN}{context.run_id}"
         with continuous.systems(pipeline, postgres, kafka, store, spark, glue, athena, owner) as systems:
             continuous.run(pipeline, systems, context.instance.report_runless_asset_event, threading.Event())
 
@@ -92,9 +97,19 @@ def sensor(pipeline: Pipeline, job: dg.JobDefinition) -> dg.SensorDefinition:
         bucket = location(store).store()
         if Epochs(bucket, pipeline.name).current() is None:
             return dg.SkipReason(f"pipeline {pipeline.name} has not started: materialise its topics first")
+        fail_orphans(context.instance)
+        owner = lease.holder(bucket, object_names.continuous_lease_key(pipeline.name))
+        if owner is not None and not _has_ended(context, owner):
+            return dg.SkipReason(f"{owner} runs the pipeline")
         # The position changes with each commit, so that the pauses then start with the shortest one again.
         digest = table_progress.commits_digest(table_progress.lake_commits(bucket, pipeline))
         position = f"run:{pipeline.name}:{digest}"
         return launch(context, ContinuousRun(pipeline.name), position, CONTINUOUS_LONGEST_SECONDS)
 
     return keep_running
+
+
+def _has_ended(context: dg.SensorEvaluationContext, owner: str) -> bool:
+    """Return whether the owner of the lease is a run of this Dagster instance that has ended, and was killed."""
+    run = context.instance.get_run_by_id(owner.removeprefix(_RUN))
+    return run is not None and run.is_finished

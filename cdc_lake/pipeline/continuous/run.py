@@ -12,8 +12,9 @@ from typing import TypeVar
 
 import dagster as dg
 
-from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.errors import ContractError, StoreRefusedError, StoreUnreachableError
 from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.objects.store import PreconditionFailedError
 from cdc_lake.contract.table import lease
 from cdc_lake.pipeline.assets import lake, raw
 from cdc_lake.pipeline.assets.lake import LakeSystems
@@ -36,7 +37,8 @@ from resources.spark.job_server.client import SparkServerClient
 from resources.spark.local import LocalSpark
 
 MAX_STEPS = 4
-"""The maximum number of steps in parallel, as in assets/parallel_tables.py."""
+"""The maximum number of tables that are landed at the same time, and of those that are applied, as in
+assets/parallel_tables.py. Long applies do not delay the landing of other tables."""
 REPORT_SECONDS = 60.0
 """The interval of an asset's materialisations. One for each commit would be 28,800 a day, at a commit every three
 seconds."""
@@ -98,27 +100,38 @@ def run(
 
     Every `seconds`, `report` receives a materialisation of each asset that changed, with the sums since the last one,
     and an observation of each asset whose newest attempt failed. Raises LeaseHeldError if the pipeline already runs
-    continuously, LeaseLostError, and ResourceError if Spark's JVM has ended.
+    continuously, LeaseLostError if another process took its lease, and ResourceError if Spark's JVM has ended.
     """
     bucket, key = location(systems.store).store(), object_names.continuous_lease_key(pipeline.name)
-    step_limit = threading.Semaphore(MAX_STEPS)
-    stages = [table_stages.build(table, systems, step_limit) for table in pipeline.tables]
+    landings, applies = threading.Semaphore(MAX_STEPS), threading.Semaphore(MAX_STEPS)
+    stages = [table_stages.build(table, systems, landings, applies) for table in pipeline.tables]
     with lease.held(bucket, key, systems.owner) as held:
-        for each in stages:
-            each.raw.start()
-            for _, loop in each.lakes:
-                loop.start()
         try:
+            for each in stages:
+                each.raw.start()
+                for _, loop in each.lakes:
+                    loop.start()
             reported = time.monotonic()
             while not stop.wait(_ALIVE_CHECK_SECONDS):
                 systems.jobs.require_alive()
                 if time.monotonic() >= reported + seconds:
-                    held.check()
+                    _renew(held)
                     _report(stages, systems, report)
                     reported = time.monotonic()
         finally:
             _drain(stages)
             _report(stages, systems, report)
+
+
+def _renew(held: lease.Lease) -> None:
+    """Renew the lease. Raises LeaseLostError if another process took it; while the store does not answer, only logs."""
+    try:
+        held.renew()
+    except PreconditionFailedError:
+        held.check()  # its error names the holder
+        raise
+    except (StoreUnreachableError, StoreRefusedError) as error:
+        _log.warning("Cannot renew the pipeline's lease yet: %s", error.user_message)
 
 
 def _drain(stages: list[TableStages]) -> None:

@@ -58,8 +58,9 @@ class StageLoop(Generic[T]):
         self._wake.set()
 
     def join(self) -> None:
-        """Wait for the end of the loop."""
-        self._thread.join()
+        """Wait for the end of the loop, if it was started."""
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def unreported(self) -> tuple[list[T], Exception | None]:
         """Return the batches that are not reported yet, and the newest step's error if it failed."""

@@ -31,10 +31,13 @@ class TableStages:
     lakes: Sequence[tuple[PipelineTable, StageLoop[Batch]]]
 
 
-def build(table: PipelineTable, systems: LakeSystems, step_limit: threading.Semaphore) -> TableStages:
+def build(
+    table: PipelineTable, systems: LakeSystems, landings: threading.Semaphore, applies: threading.Semaphore
+) -> TableStages:
     """Return the table's loops, which are not started.
 
-    A landing wakes the loops that apply it, and an apply wakes the loop that lands.
+    A landing wakes the loops that apply it, and an apply wakes the loop that lands. The semaphores limit how many
+    tables are landed, and how many are applied, at the same time.
     """
     lakes: list[tuple[PipelineTable, StageLoop[Batch]]] = []
 
@@ -43,10 +46,10 @@ def build(table: PipelineTable, systems: LakeSystems, step_limit: threading.Sema
             loop.wake()
 
     poll = max(_POLL_SECONDS, _POLL_SECONDS_PER_TABLE * len(table.pipeline.tables))
-    land = StageLoop(f"land {table.name}", _land(table, systems, lakes), step_limit, poll, landed)
+    land = StageLoop(f"land {table.name}", _land(table, systems, lakes), landings, poll, landed)
     for each in table.in_targets:
         loop: StageLoop[Batch] = StageLoop(
-            f"apply {each.lake_table}", _apply(each, systems), step_limit, _IDLE_ATTEMPT_SECONDS, land.wake
+            f"apply {each.lake_table}", _apply(each, systems), applies, _IDLE_ATTEMPT_SECONDS, land.wake
         )
         lakes.append((each, loop))
     return TableStages(table, land, lakes)

@@ -10,6 +10,8 @@ import dagster as dg
 import pytest
 
 from cdc_lake.contract.errors import ContractError
+from cdc_lake.contract.objects import object_names
+from cdc_lake.contract.table import lease
 from cdc_lake.pipeline import component
 from cdc_lake.pipeline.automation import continuous_job
 from cdc_lake.pipeline.continuous import run as continuous
@@ -67,6 +69,19 @@ def test_a_run_is_kept_active(endless: Shop, daemon: Daemon, clock: Clock) -> No
     assert "the next run is in 5 s" in daemon.skip()
     clock.advance(6)
     assert daemon.request().job_name == "shop_run"
+
+
+def test_no_run_is_started_beside_another_process(endless: Shop, daemon: Daemon, clock: Clock) -> None:
+    Runner(endless, daemon.instance)("source", "topic")
+    key = object_names.continuous_lease_key("shop")
+    with lease.held(endless.bucket, key, "cdc-lake run shop, process 1 on here"):
+        assert daemon.skip() == "cdc-lake run shop, process 1 on here runs the pipeline"
+    run = daemon.run()
+    with lease.held(endless.bucket, key, f"dagster run {run.run_id}"):
+        assert daemon.skip() == f"dagster run {run.run_id} runs the pipeline"
+        daemon.instance.report_run_failed(run)
+        clock.advance(6)
+        daemon.request()  # the next run waits until the lease of the killed one has expired
 
 
 def test_the_pauses_after_failures_grow_to_a_minute(endless: Shop, daemon: Daemon, clock: Clock) -> None:

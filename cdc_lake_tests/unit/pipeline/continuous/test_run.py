@@ -13,12 +13,15 @@ from sqlite3 import OperationalError
 import dagster as dg
 import pytest
 
-from cdc_lake.contract.errors import LeaseHeldError
+from cdc_lake.contract.errors import LeaseHeldError, LeaseLostError, StoreUnreachableError
+from cdc_lake.contract.objects import object_names
 from cdc_lake.contract.objects.chain import Chain
+from cdc_lake.contract.objects.store import PreconditionFailedError
 from cdc_lake.contract.table import lease, timeline
 from cdc_lake.pipeline.assets import lake, raw
 from cdc_lake.pipeline.assets.lake import LakeSystems
 from cdc_lake.pipeline.continuous import run
+from cdc_lake.pipeline.pipeline_table import PipelineTable
 from cdc_lake.pipeline.spark_jobs.job_runs import JobRuns
 from cdc_lake_tests.fakes.shop.fake_pipeline import Shop
 from resources.errors import ResourceError
@@ -178,3 +181,59 @@ def test_a_run_ends_with_spark(shop: Shop) -> None:
     shop.spark.dead = True
     with pytest.raises(ResourceError, match="JVM has ended"):
         run.run(shop.pipeline, systems(shop), lambda _: None, threading.Event())
+
+
+def test_a_run_ends_when_another_process_has_its_lease(shop: Shop) -> None:
+    key = object_names.continuous_lease_key("shop")
+
+    def take() -> bool:
+        stored = shop.bucket.get(key)
+        if stored is None:
+            return False
+        held = lease.LeaseRecord.model_validate_json(stored.body)
+        taken = held.model_copy(update={"owner": "another", "token": held.token + 1})
+        try:
+            shop.bucket.replace(key, taken.model_dump_json().encode(), stored.etag)
+        except PreconditionFailedError:
+            return False  # it was renewed meanwhile
+        return True
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run.run, shop.pipeline, systems(shop), lambda _: None, threading.Event(), 0.1)
+        until(take, running)
+        with pytest.raises(LeaseLostError, match="was taken by another"):
+            running.result(BOUND)
+
+
+def test_a_run_continues_while_the_store_does_not_answer(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = threading.Event()
+
+    def unreachable(_: lease.Lease) -> None:
+        refused.set()
+        raise StoreUnreachableError("the store does not answer")
+
+    with running(shop, seconds=0.1):
+        with monkeypatch.context() as patched:
+            patched.setattr(lease.Lease, "renew", unreachable)
+            assert refused.wait(BOUND)
+        shop.order(1)
+        until(lambda: len(shop.raw_events("orders")) == 1 and applied(shop) == head(shop))
+
+
+def test_applies_that_wait_do_not_delay_landings(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All permits of the applies are taken by applies that do not end."""
+    monkeypatch.setattr(run, "MAX_STEPS", 1)
+    end, waiting, apply = threading.Event(), threading.Event(), lake.apply
+
+    def wait(table: PipelineTable, systems: LakeSystems) -> lake.Batch:
+        waiting.set()
+        assert end.wait(BOUND)
+        return apply(table, systems)
+
+    monkeypatch.setattr(lake, "apply", wait)
+    with running(shop):
+        assert waiting.wait(BOUND)
+        shop.order(1)
+        shop.customer("ANNE")
+        until(lambda: len(shop.raw_events("orders")) == 1 and len(shop.raw_events("customers")) == 1)
+        end.set()
