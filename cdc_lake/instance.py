@@ -50,6 +50,18 @@ def dagster_home(home: Path | None = None) -> Path:
     return folder
 
 
+def limit_comparisons(dagster: dg.DagsterInstance) -> None:
+    """Let one run at a time compare whole tables, unless a person has set another limit of the pool in the UI.
+
+    The Spark server of `cdc-lake dev` runs two jobs at a time: two comparisons would delay all commits.
+    """
+    from cdc_lake.pipeline.pipeline import VERIFY_POOL  # noqa: PLC0415 - dagster_home() does not need it
+
+    storage = dagster.event_log_storage
+    if all(limit.name != VERIFY_POOL or limit.from_default for limit in storage.get_pool_limits()):
+        storage.set_concurrency_slots(VERIFY_POOL, 1)
+
+
 def instance() -> dg.DagsterInstance:
     """Return the instance, which `cdc-lake dev` uses too."""
     import dagster as dg  # noqa: PLC0415 - dagster_home() does not need it

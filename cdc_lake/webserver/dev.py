@@ -13,6 +13,7 @@ from typing import Any
 
 from dagster._cli import dev, main
 
+from cdc_lake.instance import instance, limit_comparisons
 from cdc_lake.run_processes import SPARK_SERVER_OWNER
 
 _start = dev.open_ipc_subprocess  # type: ignore[attr-defined]
@@ -28,5 +29,7 @@ def start(command: Sequence[str], **options: Any) -> Popen[Any]:  # noqa: ANN401
 
 if __name__ == "__main__":
     os.environ[SPARK_SERVER_OWNER] = str(os.getpid())
+    with instance() as dagster:
+        limit_comparisons(dagster)
     dev.open_ipc_subprocess = start  # type: ignore[attr-defined,assignment]
     main()  # type: ignore[no-untyped-call]

@@ -30,7 +30,8 @@ def run(
 ) -> int:
     """Run the command until it ends, or this process gets SIGINT, SIGTERM or SIGHUP.
 
-    On a signal, SIGINT is sent to the program, then to the other processes of its session. Processes that do not end
+    On a signal, SIGINT is sent to the program, then to the other processes of its process group, as a terminal does.
+    Spark's Python workers have a group of their own: a run that ends still needs them. Processes that do not end
     within the limits (seconds), or when a second signal arrives, get SIGKILL. Returns 0 after a signal, else the
     program's exit code: 128 + n if signal n ended it.
     """
@@ -44,7 +45,8 @@ def run(
             _wait([psutil.Process(program.pid)], end_seconds, kill_requested)
         rest = _members(program.pid)
         for process in rest:
-            _signal(process, signal.SIGINT)
+            if _group(process) == program.pid:
+                _signal(process, signal.SIGINT)
         for process in _wait(rest, remaining_seconds, kill_requested):
             print(f"Killing process {process.pid}: it did not end after an interrupt.", file=sys.stderr)
         while left := _members(program.pid):  # also processes that were started in the meantime
@@ -91,6 +93,14 @@ def _members(session: int) -> list[psutil.Process]:
             if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
+
+
+def _group(process: psutil.Process) -> int | None:
+    """Return the id of a process's group; None if the process has ended."""
+    try:
+        return os.getpgid(process.pid)
+    except ProcessLookupError:
+        return None
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:

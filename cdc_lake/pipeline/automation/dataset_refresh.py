@@ -77,14 +77,15 @@ def build(
         part, position = jobs.refresh, f"refresh:{digest}"
         if not stale:
             part = jobs.refresh.only(*(pipeline.key("dashboard", name) for name in pending))
-            position = "read:" + ",".join(f"{name}@{allowed_at:.0f}" for name, allowed_at in pending.items())
+            position = "ingest:" + ",".join(f"{name}@{allowed_at:.0f}" for name, allowed_at in pending.items())
         faults = upstream_checks.failures(context.instance, dataset_checks, bucket, pipeline.name)
         blocked = [] if faults else upstream_checks.failures(context.instance, dashboard_checks, bucket, pipeline.name)
         if blocked and datasets.intersection(stale):
-            return launch(context, jobs.refresh.only(*sorted(datasets)), f"datasets:{digest}")
+            return launch(context, jobs.refresh.only(*sorted(datasets)), f"datasets:{digest}", across_positions=True)
         if faults or blocked:
             return dg.SkipReason(f"not built: {(faults or blocked)[0]}")
-        return launch(context, part, position)
+        # With changes at the source, a run that fails has another position each time.
+        return launch(context, part, position, across_positions=True)
 
     return refresh
 

@@ -8,6 +8,7 @@ import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Protocol
 
 import dagster as dg
@@ -81,14 +82,22 @@ def backoff(attempts: int, longest: int = BACKOFF_SECONDS[-1]) -> int:
 
 
 def launch(
-    context: dg.SensorEvaluationContext, job: Job, position: str, longest_pause: int = BACKOFF_SECONDS[-1]
+    context: dg.SensorEvaluationContext,
+    job: Job,
+    position: str,
+    longest_pause: int = BACKOFF_SECONDS[-1],
+    *,
+    across_positions: bool = False,
 ) -> Tick:
     """Request a run of a job, or of a part of it, for a position in the data.
 
     Requests no run while another run of the sensor is active. A run whose process has ended counts as failed. A failed
-    run is requested again for the same position, after a growing pause of at most `longest_pause` seconds.
+    run is requested again for the same position, after a growing pause of at most `longest_pause` seconds. With
+    `across_positions`, the pause also grows with failures for other positions, until a run succeeds.
     """
     name = context.sensor_name
+    if across_positions and (wait := _pause(context, job.pipeline)) is not None:
+        return wait
     return request(context, {name: position}, lambda _: job, name, job.pipeline, longest_pause=longest_pause).tick
 
 
@@ -170,14 +179,29 @@ def _attempt(
         return dg.SkipReason(f"run {busy[0].run_id} of {_whose(context, busy[0])} is active")
     ended = dg.RunsFilter(tags=_tags(pipeline, subject, position), statuses=list(_OUTCOME))
     failed = context.instance.get_run_records(ended)  # newest first
-    if failed and failed[0].end_time is not None:
-        wait = failed[0].end_time + backoff(len(failed), longest_pause) - time.time()
-        if wait > 0:
-            run = failed[0].dagster_run
-            return dg.SkipReason(
-                f"run {run.run_id} of {_whose(context, run)} {_OUTCOME[run.status]}; the next run is in {wait:.0f} s"
-            )
-    return len(failed)
+    return _wait(context, failed, longest_pause) or len(failed)
+
+
+def _pause(context: dg.SensorEvaluationContext, pipeline: str) -> dg.SkipReason | None:
+    """Return the reason to wait after the failed runs since the sensor's newest success, None without one."""
+    ended = dg.RunsFilter(tags=_tags(pipeline, context.sensor_name), statuses=[*_OUTCOME, dg.DagsterRunStatus.SUCCESS])
+    newest = context.instance.get_run_records(ended, limit=len(BACKOFF_SECONDS))
+    return _wait(context, list(takewhile(lambda record: record.dagster_run.status in _OUTCOME, newest)))
+
+
+def _wait(
+    context: dg.SensorEvaluationContext, failed: Sequence[dg.RunRecord], longest_pause: int = BACKOFF_SECONDS[-1]
+) -> dg.SkipReason | None:
+    """Return the reason to wait after these failed runs, newest first; None if the pause has passed."""
+    if not failed or failed[0].end_time is None:
+        return None
+    wait = failed[0].end_time + backoff(len(failed), longest_pause) - time.time()
+    if wait <= 0:
+        return None
+    run = failed[0].dagster_run
+    return dg.SkipReason(
+        f"run {run.run_id} of {_whose(context, run)} {_OUTCOME[run.status]}; the next run is in {wait:.0f} s"
+    )
 
 
 def _whose(context: dg.SensorEvaluationContext, run: dg.DagsterRun) -> str:

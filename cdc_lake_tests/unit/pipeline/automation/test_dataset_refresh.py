@@ -59,7 +59,9 @@ def test_a_commit_launches_one_run_of_all_datasets(shop: Shop, refresh: Daemon, 
     refresh.request()
 
 
-def test_commits_during_a_run_launch_one_further_run(shop: Shop, refresh: Daemon, instance: dg.DagsterInstance) -> None:
+def test_commits_during_a_run_launch_one_further_run(
+    shop: Shop, refresh: Daemon, instance: dg.DagsterInstance, clock: Clock
+) -> None:
     report_built(shop, instance)
     add_commit(shop, 1)
     run = refresh.run()
@@ -69,6 +71,7 @@ def test_commits_during_a_run_launch_one_further_run(shop: Shop, refresh: Daemon
         assert refresh.skip() == f"run {run.run_id} of this sensor is active"
     instance.report_run_canceling(run)
     instance.report_run_canceled(run)
+    clock.advance(6)
     refresh.run()
     report_built(shop, instance)
     assert refresh.skip() == "datasets and dashboards are built over the newest commits"
@@ -82,6 +85,18 @@ def test_a_run_that_built_only_some_datasets_is_retried(
     assert "the next run is in 5 s" in refresh.skip()
     clock.advance(6)
     refresh.request()
+
+
+def test_the_pauses_after_failures_grow_while_the_tables_change(shop: Shop, refresh: Daemon, clock: Clock) -> None:
+    for number, pause in enumerate((5, 15, 60, 300, 300), start=2):
+        refresh.fail()
+        add_commit(shop, number)
+        assert f"the next run is in {pause} s" in refresh.skip()
+        clock.advance(pause)
+    refresh.run(dg.DagsterRunStatus.SUCCESS)
+    add_commit(shop, 7)
+    refresh.fail()
+    assert "the next run is in 5 s" in refresh.skip()
 
 
 def test_nothing_is_built_from_a_table_with_a_failed_check(
