@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -28,7 +28,7 @@ from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import Column
 from cdc_lake.contract.source.topic_records import fingerprint
-from cdc_lake.contract.table import timeline
+from cdc_lake.contract.table import instants, timeline, timeline_files
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land
 from cdc_lake.pipeline import table_progress
@@ -143,6 +143,29 @@ class BenchmarkTable:
             raise RuntimeError(f"Cannot write a history of {length} manifests: the chain ends at {head}.")
         require_clean(chain_verification.verify_new(chain))
         upsert.run(self.spark, self.table.upsert_spec(self.direct, owner="bench"))
+
+    def write_commits(self, count: int) -> None:
+        """Put older commits into the timeline, up to `count`: copies of the newest one, within the last hour.
+
+        Each has the three files that Hudi writes; the copies name the newest commit's data files.
+        """
+        folder, store = f"{self.table.lake_prefix}.hoodie/", self.direct.store()
+        names = timeline_files.names(store, self.table.lake_prefix)
+        completed = sorted(name for name in names if name.endswith(".commit"))
+        newest, oldest = completed[-1].removesuffix(".commit"), instants.time_of(completed[0])
+        files = {each: store.get(f"{folder}{newest}{each}") for each in (".commit.requested", ".inflight", ".commit")}
+        begin = max(oldest - timedelta(minutes=59), datetime.now(UTC) - timedelta(minutes=59))
+        step = (oldest - begin) / (count + 1)
+
+        def put(number: int) -> None:
+            instant = (begin + number * step).strftime("%Y%m%d%H%M%S%f")[:17]
+            for suffix, stored in files.items():
+                if stored is None:
+                    raise RuntimeError(f"Cannot write commits: {folder}{newest}{suffix} is missing.")
+                store.put_new(f"{folder}{instant}{suffix}", stored.body)
+
+        with ThreadPoolExecutor(WRITERS) as pool:
+            list(pool.map(put, range(1, count - len(completed) + 1)))
 
     def _write(self, offsets: range, topic_id: str) -> None:
         store = self.direct.store()

@@ -26,7 +26,8 @@ JDK = ("java.", "javax.", "jdk.", "sun.", "scala.")
 """Packages whose time counts for the method that called them."""
 SAMPLES_A_SECOND = 100
 _PATH = re.compile(r"\S+://\S+")
-STARTED_IN_SECONDS = 30
+STOP_SECONDS = 30
+"""The time limit for py-spy to end after its signal."""
 
 
 @dataclass(frozen=True)
@@ -149,9 +150,9 @@ def python_samples(path: Path) -> Iterator[Counter[str]]:
         yield samples
     finally:
         profiler.send_signal(signal.SIGINT)
-        said, _ = profiler.communicate(timeout=STARTED_IN_SECONDS)
+        output, _ = profiler.communicate(timeout=STOP_SECONDS)
     if profiler.returncode or not path.exists():
-        raise RuntimeError(f"Cannot profile Python: py-spy ended with {profiler.returncode}: {said}")
+        raise RuntimeError(f"Cannot profile Python: py-spy ended with {profiler.returncode}: {output}")
     for line in path.read_text(encoding="utf-8").splitlines():
         stack, _, count = line.rpartition(" ")
         _, callers, function = stack.rpartition(";")

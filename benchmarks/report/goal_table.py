@@ -9,17 +9,23 @@ from rich.table import Table
 from benchmarks.goals import GoalResult, unmeasured
 from benchmarks.report.results import Result
 
-HEADINGS = ("goal", "measured", "bound", "met", "limiting factor")
+HEADINGS = ("goal", "measured", "bound", "met", "limiting factor, or why it is not evaluated")
 MET = {True: "yes", False: "no", None: "not evaluated"}
+REPORTED = "reported only"
 
 
 def cells(goal: GoalResult) -> tuple[str, ...]:
     """Return the cells of one goal's row."""
-    measured = "not measured" if goal.measured is None else f"{goal.measured:.3g} {goal.unit}"
-    bound = "" if goal.bound is None else f"{goal.bound:.3g}"
+    measured = "not measured" if goal.measured is None else f"{_number(goal.measured)} {goal.unit}"
+    bound = "" if goal.bound is None else _number(goal.bound)
     if goal.against:
         bound += f" = {goal.against}"
-    return f"{goal.number}: {goal.measure}", measured, bound, MET[goal.met], "" if goal.met else goal.limit
+    met = REPORTED if goal.met is None and goal.measured is not None and not goal.limit else MET[goal.met]
+    return f"{goal.number}: {goal.measure}", measured, bound, met, "" if goal.met else goal.limit
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
 
 
 def ordered(results: Iterable[Result]) -> list[GoalResult]:

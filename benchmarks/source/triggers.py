@@ -2,7 +2,7 @@
 
 Starts a separate PostgreSQL with four databases: Northwind without triggers, with a row trigger
 (peers/row_trigger.sql), with cdc-lake's outbox, and with the outbox and 100 times as many rows in the reference tables.
-Each round runs every kind of transaction once in each database.
+For each kind of transaction, each round runs it once in each database, in an order that is drawn.
 Commits do not wait for the disk (`synchronous_commit = off`), whose time is the same for all and varies most.
 
     python -m benchmarks.source.triggers --rounds 40
@@ -11,6 +11,7 @@ Commits do not wait for the disk (`synchronous_commit = off`), whose time is the
 from __future__ import annotations
 
 import argparse
+import random
 import re
 import statistics
 import sys
@@ -139,10 +140,11 @@ def main() -> int:
     options = parser.parse_args()
     times: dict[tuple[str, str], list[float]] = {}
     with connections() as found:
-        for number in range(WARM_UP + options.rounds):
-            for what, work in TRANSACTIONS.items():
-                for system, conn in found.items():
-                    took = milliseconds(conn, work, number)
+        order = random.Random(1)  # noqa: S311 - not for security
+        for what, work in TRANSACTIONS.items():
+            for number in range(WARM_UP + options.rounds):
+                for system in order.sample(list(found), len(found)):
+                    took = milliseconds(found[system], work, number)
                     if number >= WARM_UP:
                         times.setdefault((what, system), []).append(took)
     medians = {each: statistics.median(values) for each, values in times.items()}

@@ -3,7 +3,9 @@
 Starts a separate stack and materialises all assets. Then it starts `cdc-lake dev`, whose sensors launch runs, or with
 `--continuous` `cdc-lake run northwind`. Meanwhile it changes orders at a constant rate. Once a second it commits a
 marker: a new shipped date of one order that the other traffic does not change. Every 250 ms a query reads that date. A
-marker's latency is the time from its commit to the first result that contains this marker or a later one.
+marker's latency is the time from its commit to the first result that contains this marker or a later one. The window
+begins when the first marker is visible. After it, nothing is written, and queries continue until all markers are
+visible.
 
     python -m benchmarks.whole_pipeline.freshness --minutes 8
     python -m benchmarks.whole_pipeline.freshness --minutes 3 --rate 200 --continuous
@@ -46,6 +48,7 @@ ORDER = 10250  # the traffic does not change orders whose number ends in 0
 QUERY = f"SELECT shipped_date FROM datalake.cdc_events WHERE order_id = {ORDER}"  # noqa: S608 - a constant
 QUERY_SECONDS = 0.25
 MARKER_SECONDS = 1.0
+BOUND_SECONDS = 300.0
 
 
 @dataclass
@@ -82,10 +85,8 @@ class Markers:
             time.sleep(max(0.0, QUERY_SECONDS - (now - started)))
 
     def latencies(self) -> list[float]:
-        """Return for each marker the seconds from its commit until it was visible, or until now if it is not."""
-        now = time.time()
-        seen = [*self.seen, *[now] * (len(self.committed) - len(self.seen))]
-        return [at - committed for committed, at in zip(self.committed, seen, strict=False)]
+        """Return for each marker the seconds from its commit until it was visible."""
+        return [seen - committed for committed, seen in zip(self.committed, self.seen, strict=True)]
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -94,7 +95,10 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def measure(minutes: float, rate: float) -> list[Figure]:
-    """Write and read for `minutes`; return the results. Raises RuntimeError if no marker became visible."""
+    """Write and read for `minutes` from the first visible marker on; return the results.
+
+    Raises RuntimeError if no marker becomes visible in five minutes, or not all of them in five minutes after the end.
+    """
     resources = resolved()
     postgres, athena, dsn = resources["postgres"], resources["athena"], source_dsn()
     with postgres.connect() as connection, connection.cursor() as cursor:
@@ -106,22 +110,32 @@ def measure(minutes: float, rate: float) -> list[Figure]:
         threading.Thread(target=markers.write, args=(dsn, stop)),
         threading.Thread(target=traffic.run, args=(stop.is_set,)),
     ]
-    started_at = time.time()
-    end = time.monotonic() + minutes * 60
+
+    def read(seconds: float, until: Callable[[], bool] = lambda: False) -> None:
+        end = time.monotonic() + seconds
+        markers.read(lambda: athena.query(QUERY).rows[0][0], lambda: until() or time.monotonic() > end)
+
     for thread in threads:
         thread.start()
     try:
-        markers.read(lambda: athena.query(QUERY).rows[0][0], lambda: time.monotonic() > end)
+        read(BOUND_SECONDS, lambda: bool(markers.seen))
+        if not markers.seen:
+            raise RuntimeError(f"Cannot measure: no change was visible in {BOUND_SECONDS:.0f} s.")
+        started_at = time.time()
+        read(minutes * 60)
     finally:
         stop.set()
         for thread in threads:
             thread.join()
-    if not markers.seen:
+    read(BOUND_SECONDS, lambda: len(markers.seen) == len(markers.committed))
+    if missing := len(markers.committed) - len(markers.seen):
         raise RuntimeError(
-            f"Cannot measure: none of {len(markers.committed)} changes was visible in {minutes} minutes."
+            f"Cannot measure: {missing} changes are not visible {BOUND_SECONDS:.0f} s after the last one."
         )
     latencies = markers.latencies()
-    settled = latencies[len(latencies) // 4 :]  # without the first quarter, whose runs start with empty caches
+    begun = sum(committed < started_at for committed in markers.committed)
+    first = begun + (len(latencies) - begun) // 4  # without the first quarter, whose runs start with empty caches
+    settled = latencies[first:]
     third = len(settled) // 3
     with instance() as dagster:
         runs = [run for run in dagster.get_run_records() if run.start_time and run.start_time > started_at]
@@ -132,13 +146,12 @@ def measure(minutes: float, rate: float) -> list[Figure]:
         Figure(what="commit to visible", unit="s, max", value=max(settled)),
         Figure(what="commit to visible, growth", unit="x", value=growth),
         Figure(what="changes", unit="changes/s", value=traffic.counts.rate + 1 / MARKER_SECONDS),
-        Figure(what="markers", unit="committed", value=len(latencies)),
-        Figure(what="markers", unit="visible", value=len(markers.seen)),
+        Figure(what="markers", unit="markers", value=len(settled)),
         Figure(what="a query", unit="s, p50", value=statistics.median(markers.queries)),
         Figure(what="runs", unit="runs", value=len(runs)),
         *(
             Figure(what=f"lag: {name}", unit="s, p50", value=value)
-            for name, value in stage_lag.medians(_settled_times(resources, markers)).items()
+            for name, value in stage_lag.medians(_times(resources, markers)[first:]).items()
         ),
         *(
             Figure(what="latency", unit="s", size=round(at - markers.committed[0]), value=latency)
@@ -158,11 +171,10 @@ def usage_figures(found: ComponentUsage) -> list[Figure]:
     ]
 
 
-def _settled_times(resources: Mapping[str, Any], markers: Markers) -> list[stage_lag.Times]:
-    times = stage_lag.of_changes(
+def _times(resources: Mapping[str, Any], markers: Markers) -> list[stage_lag.Times]:
+    return stage_lag.of_changes(
         load("northwind").tables[0], resources, {"order_id": ORDER}, markers.committed, markers.seen
     )
-    return times[len(markers.committed) // 4 :]
 
 
 def main() -> int:

@@ -2,7 +2,8 @@
 
 Starts a separate stack. For each kind of pipeline, changes are committed at `--rate` a second for `--minutes`, then one
 more; the figure is the number of changes divided by the seconds from the first commit until the last change is visible
-in Athena SQL. A pipeline that falls behind has a lower figure than the rate.
+in Athena SQL. A pipeline that falls behind has a lower figure than the rate, and its lag at the end, from the last
+commit until it is visible, is longer than after a start of 15 s.
 
 - outbox: Northwind's orders, by `cdc-lake run northwind`; each change is a transaction that rewrites a document.
 - log: a table of 100,000 rows that is captured itself; ten transactions a second.
@@ -53,13 +54,15 @@ class Workload:
     mark: Callable[[int], None]
     visible: Callable[[], int | None]
 
-    def measure(self, number: int, seconds: float) -> float:
-        """Write for `seconds`, and return the changes a second up to the answer that contains the last one."""
+    def measure(self, number: int, seconds: float) -> tuple[float, float]:
+        """Write for `seconds`; return the changes a second up to the answer that contains the last one, and its lag."""
         started = time.monotonic()
         changes = self.write(lambda: time.monotonic() >= started + seconds)
         self.mark(number)
+        marked = time.monotonic()
         _wait(lambda: self.visible() == number)
-        return (changes + 1) / (time.monotonic() - started)
+        ended = time.monotonic()
+        return (changes + 1) / (ended - started), ended - marked
 
 
 @contextmanager
@@ -151,14 +154,17 @@ def main() -> int:
     recorder = Recorder(parser)
     options = parser.parse_args()
     figures = []
-    shown = Table("kind", "changes/s", title=f"{options.rate:g} changes/s written for {options.minutes:g} minutes")
+    shown = Table("kind", "changes/s", "lag after the start, s", "lag at the end, s")
+    shown.title = f"{options.rate:g} changes/s written for {options.minutes:g} minutes"
     with running_demo(options.home):
         for kind in options.kinds:
             with KINDS[kind](options.rate) as workload:
-                workload.measure(1, WARM_UP_SECONDS)
-                value = workload.measure(2, options.minutes * 60)
+                _, first = workload.measure(1, WARM_UP_SECONDS)
+                value, last = workload.measure(2, options.minutes * 60)
             figures.append(Figure(what=f"sustained, {kind}", unit="changes/s", value=round(value)))
-            shown.add_row(kind, f"{value:,.0f}")
+            figures.append(Figure(what=f"lag after the start, {kind}", unit="s", value=round(first, 2)))
+            figures.append(Figure(what=f"lag at the end, {kind}", unit="s", value=round(last, 2)))
+            shown.add_row(kind, f"{value:,.0f}", f"{first:.1f}", f"{last:.1f}")
     Console(width=80).print(shown)
     recorder.write(options, "sustained", figures)
     return 0

@@ -1,11 +1,12 @@
-"""Measure what a batch costs after 10, 1,000 and 10,000 manifests: landing, light check, applying.
+"""Measure what a batch costs after 10, 1,000 and 10,000 manifests, and commits: landing, light check, applying.
 
 Starts a separate stack (S3, Kafka, Spark). A fixture writes a history of that many manifests, each with one object of
 one record, and applies it in one commit. Then batches of one record are landed and applied as the asset graph does. A
 proxy in front of the store counts the requests of Python, of its workers and of Spark's S3A. The check of the whole
-chain, which runs once a day, is measured separately (docs/decisions/0028-cost-of-a-batch.md).
+chain, which runs once a day, is measured separately (docs/decisions/0028-cost-of-a-batch.md). Then the table's timeline
+gets more commits, as after an hour in continuous mode.
 
-    python -m benchmarks.write_path.batch_cost --manifests 10 1000 10000
+    python -m benchmarks.write_path.batch_cost --manifests 10 1000 10000 --commits 100 10000
 """
 
 from __future__ import annotations
@@ -37,25 +38,41 @@ def median_cost(costs: Sequence[dict[str, Cost]], step: str) -> Cost:
     )
 
 
-def measure(bench: BenchmarkTable, sizes: Sequence[int], rounds: int) -> dict[int, dict[str, Cost]]:
+Measured = dict[int, dict[str, Cost]]
+
+
+def measure(bench: BenchmarkTable, sizes: Sequence[int], rounds: int) -> Measured:
     """Return the cost of each step after histories of these lengths."""
-    measured: dict[int, dict[str, Cost]] = {}
+    measured: Measured = {}
     for size in sizes:
         took = bench.cost(lambda: bench.write_history(size))  # noqa: B023 - called in this round
         log.info("wrote and applied a history of %d manifests in %.0f s", size, took.seconds)
-        for _ in range(WARM_UP if not measured else 2):
-            bench.batch()
-        costs = [bench.batch() for _ in range(rounds)]
-        measured[size] = {step: median_cost(costs, step) for step in costs[0]} | {
+        measured[size] = _batches(bench, rounds, WARM_UP if not measured else 2) | {
             "whole chain": bench.cost(bench.check_whole_chain)
         }
     return measured
 
 
-def report(measured: dict[int, dict[str, Cost]], rounds: int) -> Table:
+def measure_commits(bench: BenchmarkTable, sizes: Sequence[int], rounds: int) -> Measured:
+    """Return the cost of each step with timelines of these lengths."""
+    measured: Measured = {}
+    for size in sizes:
+        bench.write_commits(size)
+        measured[size] = _batches(bench, rounds, 2)
+    return measured
+
+
+def _batches(bench: BenchmarkTable, rounds: int, warm_up: int) -> dict[str, Cost]:
+    for _ in range(warm_up):
+        bench.batch()
+    costs = [bench.batch() for _ in range(rounds)]
+    return {step: median_cost(costs, step) for step in costs[0]}
+
+
+def report(by: str, measured: Measured, rounds: int) -> Table:
     """Return the costs as a table, with their ratios to the shortest history's."""
     first = next(iter(measured.values()))
-    table = Table("manifests", "step", "seconds", "CPU s", "requests", "CPU s, ratio", "requests, ratio")
+    table = Table(by, "step", "seconds", "CPU s", "requests", "CPU s, ratio", "requests, ratio")
     table.title = f"median of {rounds} batches"
     for size, steps in measured.items():
         for step, cost in steps.items():
@@ -65,15 +82,15 @@ def report(measured: dict[int, dict[str, Cost]], rounds: int) -> Table:
     return table
 
 
-def figures(measured: dict[int, dict[str, Cost]]) -> list[Figure]:
-    """Return the costs by the number of manifests, and the larger of the ratios of CPU seconds and requests."""
+def figures(by: str, measured: Measured) -> list[Figure]:
+    """Return the costs by the number of manifests or commits, and the larger ratio of CPU seconds and requests."""
     batches = [steps["batch"] for steps in measured.values()]
     first, last = batches[0], batches[-1]
     ratio = max(last.cpu_seconds / first.cpu_seconds, last.requests / first.requests)
     return [
-        Figure(what="a batch, by manifests", unit="x", value=round(ratio, 3)),
+        Figure(what=f"a batch, by {by}", unit="x", value=round(ratio, 3)),
         *(
-            Figure(what=f"{step}, by manifests", unit=unit, size=size, value=round(value, 3))
+            Figure(what=f"{step}, by {by}", unit=unit, size=size, value=round(value, 3))
             for size, steps in measured.items()
             for step, cost in steps.items()
             for unit, value in (("s", cost.seconds), ("CPU s", cost.cpu_seconds), ("requests", cost.requests))
@@ -85,15 +102,19 @@ def main() -> int:
     """Run the benchmark; print the costs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--manifests", type=int, nargs="+", default=[10, 1_000, 10_000])
+    parser.add_argument("--commits", type=int, nargs="+", default=[100, 10_000])
     parser.add_argument("--rounds", type=int, default=5)
     recorder = Recorder(parser)
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
     log.setLevel(logging.INFO)
     with running_table(counted=True) as bench:
-        measured = measure(bench, sorted(options.manifests), options.rounds)
-    Console(width=110).print(report(measured, options.rounds))
-    recorder.write(options, "batch_cost", figures(measured))
+        measured = {
+            "manifests": measure(bench, sorted(options.manifests), options.rounds),
+            "commits": measure_commits(bench, sorted(options.commits), options.rounds),
+        }
+    Console(width=110).print(*(report(by, found, options.rounds) for by, found in measured.items()))
+    recorder.write(options, "batch_cost", [each for by, found in measured.items() for each in figures(by, found)])
     return 0
 
 

@@ -11,10 +11,10 @@ from benchmarks.report.results import Recorder, Result
 
 
 def written(folder: Path, figures: list[Figure], program: str = "small_batch", size: int = 3) -> Result:
-    """Return the result of a program with these figures, written into the folder; `size` is its argument."""
-    argument, _ = SIZES.get(program, ("rounds", 0))
+    """Return the result of a program with these figures, written into the folder; `size` is its arguments."""
     parser = argparse.ArgumentParser()
-    parser.add_argument(f"--{argument}", type=int)
+    for argument in SIZES.get(program, ("rounds",)):
+        parser.add_argument(f"--{argument}", type=int, default=size)
     recorder = Recorder(parser)
-    options = parser.parse_args([f"--{argument}", str(size), "--results", str(folder)])
+    options = parser.parse_args(["--results", str(folder)])
     return recorder.write(options, program, figures)

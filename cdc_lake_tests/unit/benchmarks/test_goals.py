@@ -62,7 +62,7 @@ def test_a_goal_is_evaluated_at_its_size_only(
     rows: object, met: bool | None, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(goals, "GOALS", (Goal(1, "m", "p", "load", "s", bound=1, limit="the disk"),))
-    monkeypatch.setattr(goals, "SIZES", {"p": ("rows", 1000)})
+    monkeypatch.setattr(goals, "SIZES", {"p": {"rows": 1000}})
     [found] = evaluate("p", [figure(5)], {"rows": rows})
     assert (found.measured, found.bound, found.met, found.limit) == (5, 1, met, limit)
     [missing] = unmeasured([(1, "another measure")])
@@ -85,6 +85,7 @@ def test_every_goal_of_the_issue_has_a_program_that_is_run() -> None:
 
 def test_a_full_run_is_large_enough_to_evaluate_its_goals() -> None:
     full = {program.name: program.full.split() for program in PROGRAMS}
-    for program, (argument, least) in SIZES.items():
-        values = full[program][full[program].index(f"--{argument}") + 1 :]
-        assert max(float(value) for value in takewhile(str.isdigit, values)) >= least
+    for program, sizes in SIZES.items():
+        for argument, least in sizes.items():
+            values = full[program][full[program].index(f"--{argument}") + 1 :]
+            assert max(float(value) for value in takewhile(str.isdigit, values)) >= least

@@ -23,16 +23,15 @@ LOAD = [
 
 
 def test_the_pages_have_goals_figures_and_runs(tmp_path: Path) -> None:
-    results = [written(tmp_path, FRESH, "freshness_continuous"), written(tmp_path, LOAD, "upsert_cost", 1_000_000)]
+    results = [written(tmp_path, FRESH, "freshness_continuous", 10), written(tmp_path, LOAD, "upsert_cost", 1_000_000)]
     html = page.write(results, tmp_path).read_text()
     table = (tmp_path / "README.md").read_text()
     assert re.search(r"\| 1: commit to visible, continuous, p50 \| 4.25 s, p50 \| 3 \| no \|", table)
     assert re.search(r"\| 5: first load, to Delta \| 30 CPU s \| 45 = 1.5 x Delta \(30\) \| yes \|", table)
     assert re.search(r"\| 1: continuous, last third to first \| not measured \| 1.25 \| not evaluated \|", table)
     assert re.search(r"\| 11: six tables, the whole pipeline \| not measured \| 45 \| not evaluated \|", table)
-    assert (
-        f"| upsert_cost | rows=1000000 | {results[1].measured_at:%Y-%m-%d %H:%M} UTC | {results[1].commit} |" in table
-    )
+    measured = f"{results[1].measured_at:%Y-%m-%d %H:%M} UTC | {results[1].commit}"
+    assert f"| upsert_cost | rows=1000000, batches=1000000 | {measured} |" in table
     for drawn in ("goals", "write_path", "freshness", "memory"):
         assert f'<div class="chart" id="{drawn}">' in html
     assert "No rows to draw" in html  # of the programs that have no result here
