@@ -16,7 +16,12 @@ class Identity:
 
 
 class Sts(AwsResource):
-    """AWS STS. Methods raise Unreachable, AccessRefused or AwsRequestFailed."""
+    """AWS STS. Methods raise Unreachable, AccessRefused or AwsRequestFailed.
+
+    Usage:
+
+        account = Sts(region="eu-west-1").identity().account
+    """
 
     def identity(self) -> Identity:
         """Return the identity of the credentials. The call needs no IAM permission."""

@@ -31,7 +31,13 @@ class NoMetrics(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 class CloudWatchMetrics(AwsResource):
-    """Custom metrics in CloudWatch (implements Metrics)."""
+    """Custom metrics in CloudWatch (implements Metrics).
+
+    Usage:
+
+        metrics = CloudWatchMetrics(region="eu-west-1", environment="production")
+        metrics.put("northwind", {WATERMARK_AGE: 4.2})
+    """
 
     namespace: str = NAMESPACE
     environment: str = Field(min_length=1, description="The dimension that distinguishes deployments in one account.")

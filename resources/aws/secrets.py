@@ -43,6 +43,11 @@ class DatabaseSecret(AwsResource):
 
     Methods raise Unreachable, AccessRefused or AwsRequestFailed if a request to Secrets Manager fails, and
     SecretUnusable; each error names the secret.
+
+    Usage:
+
+        login = DatabaseSecret(region="eu-west-1", secret_id="prod/source").login()
+        postgres = Postgres(host="db", user=login.username, password=login.password, database="shop")
     """
 
     secret_id: str = Field(description="The secret's ARN, or its name.")

@@ -41,6 +41,11 @@ class Sqs(AwsResource):
     """One queue.
 
     Every method raises Unreachable, AccessRefused or AwsRequestFailed (`AWS.SimpleQueueService.NonExistentQueue`, …).
+
+    Usage:
+
+        queue = Sqs(region="eu-west-1", queue_url="https://sqs.eu-west-1.amazonaws.com/123456789012/raw")
+        messages = queue.receive()
     """
 
     queue_url: str

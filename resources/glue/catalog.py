@@ -25,7 +25,13 @@ _PARTITIONS_PER_REQUEST = 100  # the maximum of one BatchCreatePartition or Batc
 
 
 class GlueCatalog(AwsResource):
-    """A Glue catalog. Every method raises Unreachable, AccessRefused or AwsRequestFailed if a request fails."""
+    """A Glue catalog. Every method raises Unreachable, AccessRefused or AwsRequestFailed if a request fails.
+
+    Usage:
+
+        glue = GlueCatalog(region="eu-west-1")
+        glue.ensure_database("datalake")
+    """
 
     def ensure_database(self, name: str, location: str | None = None) -> bool:
         """Create the database if it does not exist.

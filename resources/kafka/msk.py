@@ -32,6 +32,11 @@ class Msk(AwsResource):
     """One cluster.
 
     Methods raise Unreachable, AccessRefused, AwsRequestFailed or ClusterMissing; each error contains the ARN.
+
+    Usage:
+
+        cluster = Msk(region="eu-west-1", cluster_arn="arn:aws:kafka:eu-west-1:123456789012:cluster/cdc/1a2b")
+        brokers = cluster.bootstrap("iam")
     """
 
     cluster_arn: str = Field(description="arn:aws:kafka:<region>:<account>:cluster/<name>/<id>")

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from itertools import islice
-from typing import Concatenate, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeVar
 
 import dagster as dg
-import pyarrow as pa
 from confluent_kafka.admin import AdminClient
 from pydantic import Field, PrivateAttr
 
@@ -19,7 +18,6 @@ from resources.errors import OffsetsExpired, TopicMissing, Unreachable
 from resources.kafka import (
     msk_iam,
     partition_offsets,
-    record_batches,
     records,
     tombstones,
     topic_changes,
@@ -30,6 +28,9 @@ from resources.kafka.msk import Msk
 from resources.kafka.msk_iam import IamTokens, TokenSource
 from resources.kafka.records import Message, Ranges
 from resources.kafka.registry import Registry
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -170,6 +171,8 @@ class Kafka(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def read_batches(self, topic: str, ranges: Ranges) -> Iterator[pa.RecordBatch]:
         """Yield the records of read() as batches, one partition after another. See record_batches.read()."""
+        from resources.kafka import record_batches  # noqa: PLC0415 - imports PyArrow, which most commands do not need
+
         return record_batches.read(self._broker, topic, ranges)
 
     def tail(self, topic: str, limit: int, partition: int | None = None) -> list[Message]:

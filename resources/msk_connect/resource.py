@@ -26,6 +26,11 @@ class MskConnect(AwsResource):
 
     Every method raises Unreachable, AccessRefused or AwsRequestFailed if a request fails, and WaitTimedOut if a change
     of a connector takes longer than `change_seconds`.
+
+    Usage:
+
+        connect = MskConnect(region="eu-west-1", settings=settings, kafka=kafka)
+        connect.put("orders", {"connector.class": "io.debezium.connector.postgresql.PostgresConnector", …})
     """
 
     settings: ConnectSettings

@@ -62,6 +62,11 @@ class QuickSight(AwsResource):
 
     Every method raises Unreachable, AccessRefused or AwsRequestFailed if a request fails, QuickSightFailed if a change
     fails after its request was accepted, and WaitTimedOut if a change takes longer than `change_seconds`.
+
+    Usage:
+
+        quicksight = QuickSight(region="eu-west-1", account_id="123456789012", principal="group/analysts")
+        quicksight.refresh("orders")
     """
 
     account_id: str = Field(pattern=r"^\d{12}$")

@@ -40,7 +40,13 @@ class _Process:
 
 
 class LocalSpark(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """A Spark session in this process, started for the first job and kept after that (implements `SparkJobs`)."""
+    """A Spark session in this process, started for the first job and kept after that (implements `SparkJobs`).
+
+    Usage:
+
+        spark = LocalSpark(java_home="/usr/lib/jvm/java-17", jars="jars", properties=["spark.properties"], store=store)
+        report = spark.run(upsert.run, table.upsert_spec(location(store), owner="me"))
+    """
 
     java_home: str
     jars: str

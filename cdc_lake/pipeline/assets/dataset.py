@@ -21,7 +21,7 @@ from cdc_lake.contract.table.event_order import ORDER_COLUMN
 from cdc_lake.pipeline import table_progress
 from cdc_lake.pipeline.assets import column_lineage, standard_metadata
 from cdc_lake.pipeline.assets.dataset_totals import column_types, totals
-from cdc_lake.pipeline.assets.refined_table import RefinedTable
+from cdc_lake.pipeline.assets.refined_table import REPLACED_BUILDS, RefinedTable
 from cdc_lake.pipeline.bucket_location import location
 from cdc_lake.pipeline.checks import upstream_checks
 from cdc_lake.pipeline.pipeline import Pipeline
@@ -119,9 +119,9 @@ def _create_view(refined: RefinedTable, inputs_digest: str) -> dict[str, str | i
         failpoints.reached("dataset.before_view")
         refined.athena.execute(f'CREATE OR REPLACE VIEW "{catalog}"."{name}" AS {refined.sql}')
         failpoints.reached("dataset.after_view")
-    was_table = "build" in stored or "seen" in stored
-    seen = refined.delete_earlier("", stored.get("seen", {})) if was_table else {}
-    state = {"inputs_digest": inputs_digest, **({"seen": seen} if seen else {})}
+    was_table = "build" in stored or REPLACED_BUILDS in stored
+    replaced = refined.delete_earlier("", stored.get(REPLACED_BUILDS, {})) if was_table else {}
+    state = {"inputs_digest": inputs_digest, **({REPLACED_BUILDS: replaced} if replaced else {})}
     if state != stored:
         stage_state.write(refined.store, state_key, state)
     return {"changes": standard_metadata.UNCHANGED if current else f"view {catalog}.{name} created"}
@@ -150,8 +150,10 @@ def _refine(refined: RefinedTable, inputs_digest: str, owner: str) -> dict[str, 
                 else f"build {done.id}",
                 "partitions": done.partitions,
             }
-        seen = refined.delete_earlier(current, stored.get("seen", {}))
-        stage_state.write(refined.store, state_key, {"inputs_digest": inputs_digest, "build": current, "seen": seen})
+        replaced = refined.delete_earlier(current, stored.get(REPLACED_BUILDS, {}))
+        stage_state.write(
+            refined.store, state_key, {"inputs_digest": inputs_digest, "build": current, REPLACED_BUILDS: replaced}
+        )
     return changes
 
 

@@ -26,6 +26,8 @@ from resources.glue.catalog import GlueCatalog
 MAX_PARTITIONS_PER_STATEMENT = 100
 """The maximum number of partitions that a CTAS or INSERT INTO can write:
 https://docs.aws.amazon.com/athena/latest/ug/ctas-insert-into.html."""
+REPLACED_BUILDS = "seen"
+"""The field of a refined table's stored state: for each build that was replaced, the time at which that was found."""
 RETENTION_SECONDS = 3600.0
 """The time after which a replaced build is deleted."""
 _STAGED = "staged"

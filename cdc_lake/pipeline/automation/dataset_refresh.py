@@ -107,7 +107,7 @@ def _expired(pipeline: Pipeline, bucket: Bucket) -> dict[str, str]:
     found = {}
     for dataset in pipeline.spec.datasets:
         state = stage_state.read(bucket, object_names.stage_state_key(pipeline.name, "dataset", dataset.name))
-        replaced = sorted((since, build) for build, since in state.get("seen", {}).items())
+        replaced = sorted((since, build) for build, since in state.get(refined_table.REPLACED_BUILDS, {}).items())
         if replaced and replaced[0][0] <= ended:
             found[dataset.name] = replaced[0][1]
     return found

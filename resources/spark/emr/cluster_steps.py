@@ -23,6 +23,12 @@ class EmrSteps(EmrJobs):
 
     In client mode, cancelling a step ends the driver, and the step's log is the driver's. In cluster mode, YARN would
     continue the job.
+
+    Usage:
+
+        spark = EmrSteps(cluster_id="j-1ABC", python="/usr/bin/python3.11", files=files, code=code, texts=texts,
+                         properties=[])
+        report = spark.run(upsert.run, spec)
     """
 
     cluster_id: str

@@ -19,6 +19,12 @@ class EmrServerlessSpark(EmrJobs):
     """Runs each job as a job run of an application.
 
     Settings are passed as the classification spark-defaults, which allows spaces in values.
+
+    Usage:
+
+        spark = EmrServerlessSpark(application_id="00abc", role_arn=role, log_uri="s3://bucket/logs/", files=files,
+                                   code=code, texts=texts, properties=[])
+        report = spark.run(upsert.run, spec)
     """
 
     application_id: str

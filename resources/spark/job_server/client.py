@@ -35,6 +35,11 @@ class SparkServerClient(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Runs jobs in the server at `path`, and starts the server if it does not run (implements `SparkJobs`).
 
     A run's process then needs no Spark session of its own, whose start takes longer than most jobs.
+
+    Usage:
+
+        spark = profile.spark()  # with CDC_LAKE_SPARK_SOCKET, which `cdc-lake dev` sets
+        report = spark.run(upsert.run, spec)
     """
 
     path: str = Field(description="The server's Unix socket, in a folder that only this user may enter.")

@@ -124,6 +124,18 @@ def test_what_is_landed_before_the_end_is_applied(shop: Shop) -> None:
     assert applied(shop) == head(shop)
 
 
+def test_what_is_landed_before_an_interrupt_is_applied(shop: Shop) -> None:
+    """Dagster ends a run by an exception in its main thread."""
+    shop.order(1)
+
+    def interrupt(_: Event) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.run(shop.pipeline, systems(shop), interrupt, threading.Event(), seconds=0.05)
+    assert applied(shop) == head(shop) > 0
+
+
 def test_reports_are_made_while_it_runs(shop: Shop) -> None:
     with running(shop, seconds=0.2) as (reports, _):
         shop.order(1)
