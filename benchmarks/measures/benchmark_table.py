@@ -5,14 +5,11 @@ A proxy in front of the store can count the requests of Python, of its workers a
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -20,15 +17,11 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from benchmarks.measures.usage import measured
-from cdc_lake.contract.objects import raw_objects
 from cdc_lake.contract.objects.chain import Chain
-from cdc_lake.contract.objects.manifest import LandedObject, LastRecord, Manifest, Span
-from cdc_lake.contract.objects.object_names import ObjectName
 from cdc_lake.contract.objects.store import S3Location
 from cdc_lake.contract.schema import captured_schema
 from cdc_lake.contract.schema.captured_schema import Column
-from cdc_lake.contract.source.topic_records import fingerprint
-from cdc_lake.contract.table import instants, timeline, timeline_files
+from cdc_lake.contract.table import timeline
 from cdc_lake.jobs.apply import upsert
 from cdc_lake.jobs.landing import land
 from cdc_lake.pipeline import table_progress
@@ -56,7 +49,7 @@ from resources.spark.job_interface import SparkJobs
 S = TypeVar("S")
 R = TypeVar("R")
 
-KEYS, WRITERS = 50, 8
+KEYS = 50
 QUEUED = 50_000
 """Records that wait in the producer; its queue has room for 100,000."""
 COLUMNS = (
@@ -125,78 +118,9 @@ class BenchmarkTable:
         """Produce the records of offsets `first` to `end` - 1."""
         producer = Producer({"bootstrap.servers": self.kafka.bootstrap})
         for offset in range(first, end):
-            producer.produce(self.table.topic, value=self._record(offset), partition=0)
+            producer.produce(self.table.topic, value=self.record(offset), partition=0)
             if (offset % QUEUED == 0 or offset == end - 1) and producer.flush(60):
                 raise RuntimeError(f"Cannot produce to {self.table.topic}: Kafka did not answer within 60 s.")
-
-    def write_history(self, length: int) -> None:
-        """Extend the chain to `length` manifests of one record each; count, verify and apply them without the proxy."""
-        chain = Chain(self.direct.store(), self.table.pipeline.name, self.table.topic)
-        first = chain.length()
-        self.send(first, length)
-        found = self.kafka.topic(self.table.topic)
-        topic_id = "" if found is None else found.topic_id
-        with ThreadPoolExecutor(WRITERS) as pool:
-            list(pool.map(lambda part: self._write(part, topic_id), parts(first, length)))
-        head = chain.head()
-        if head is None or head.number != length or chain.count_records(head) != length:
-            raise RuntimeError(f"Cannot write a history of {length} manifests: the chain ends at {head}.")
-        require_clean(chain_verification.verify_new(chain))
-        upsert.run(self.spark, self.table.upsert_spec(self.direct, owner="bench"))
-
-    def write_commits(self, count: int) -> None:
-        """Put older commits into the timeline, up to `count`: copies of the newest one, within the last hour.
-
-        Each has the three files that Hudi writes; the copies name the newest commit's data files.
-        """
-        folder, store = f"{self.table.lake_prefix}.hoodie/", self.direct.store()
-        names = timeline_files.names(store, self.table.lake_prefix)
-        completed = sorted(name for name in names if name.endswith(".commit"))
-        newest, oldest = completed[-1].removesuffix(".commit"), instants.time_of(completed[0])
-        files = {each: store.get(f"{folder}{newest}{each}") for each in (".commit.requested", ".inflight", ".commit")}
-        begin = max(oldest - timedelta(minutes=59), datetime.now(UTC) - timedelta(minutes=59))
-        step = (oldest - begin) / (count + 1)
-
-        def put(number: int) -> None:
-            instant = (begin + number * step).strftime("%Y%m%d%H%M%S%f")[:17]
-            for suffix, stored in files.items():
-                if stored is None:
-                    raise RuntimeError(f"Cannot write commits: {folder}{newest}{suffix} is missing.")
-                store.put_new(f"{folder}{instant}{suffix}", stored.body)
-
-        with ThreadPoolExecutor(WRITERS) as pool:
-            list(pool.map(put, range(1, count - len(completed) + 1)))
-
-    def _write(self, offsets: range, topic_id: str) -> None:
-        store = self.direct.store()
-        pipeline, topic = self.table.pipeline.name, self.table.topic
-        for offset in offsets:
-            body = raw_objects.join_lines([self._record(offset)])
-            key = ObjectName(pipeline, topic, 0, offset, offset, raw_objects.EXTENSION).key
-            last = LastRecord(offset=offset, fingerprint=fingerprint(self._record(offset)))
-            item = LandedObject(
-                key=key,
-                partition=0,
-                first=offset,
-                last=offset,
-                records=1,
-                bytes=len(body),
-                sha256=hashlib.sha256(body).hexdigest(),
-                etag=store.put_new(key, body),
-                runs=((offset, 1),),
-            )
-            manifest = Manifest(
-                number=offset + 1,
-                attempt=f"history {offset}",
-                pipeline=pipeline,
-                topic=topic,
-                topic_id=topic_id,
-                spans=(Span(partition=0, first=offset, next=offset + 1, last=last),),
-                objects=(item,),
-                committed_at=datetime.now(UTC),
-            )
-            key = Chain(store, pipeline, topic, "").key(manifest.number)
-            store.put_new(key, manifest.encode(), {"attempt": manifest.attempt})
 
     def land(self) -> None:
         """Land the new records, with the same steps as the sensor and the raw asset."""
@@ -227,7 +151,7 @@ class BenchmarkTable:
             raise RuntimeError(f"Cannot measure a batch: lake table {self.table.name} has no new manifests to apply.")
         upsert.run(self.spark, spec)
 
-    def _record(self, offset: int) -> bytes:
+    def record(self, offset: int) -> bytes:
         """Return the record of an offset."""
         marks = {"__op": "u", "__db": "devdb", "__schema": "public", "__table": "orders", "__lsn": offset}
         more = {"__txId": offset, "__snapshot": "false", "__source_ts_ms": offset, "__deleted": "false"}
@@ -251,12 +175,6 @@ class BenchmarkTable:
         costs = found.values()
         whole = Cost(sum(c.seconds for c in costs), sum(c.cpu_seconds for c in costs), sum(c.requests for c in costs))
         return {**found, "batch": whole}
-
-
-def parts(first: int, end: int) -> Iterator[range]:
-    """Return the offsets in parts, about four for each writer."""
-    size = max(1, (end - first) // (4 * WRITERS))
-    return (range(at, min(at + size, end)) for at in range(first, end, size))
 
 
 def require_clean(found: chain_verification.VerifyResult) -> None:

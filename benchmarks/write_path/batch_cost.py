@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measures import table_history
 from benchmarks.measures.benchmark_table import BenchmarkTable, Cost, running_table
 from benchmarks.report.figures import Figure
 from benchmarks.report.results import Recorder
@@ -45,7 +46,7 @@ def measure(bench: BenchmarkTable, sizes: Sequence[int], rounds: int) -> Measure
     """Return the cost of each step after histories of these lengths."""
     measured: Measured = {}
     for size in sizes:
-        took = bench.cost(lambda: bench.write_history(size))  # noqa: B023 - called in this round
+        took = bench.cost(lambda: table_history.write_manifests(bench, size))  # noqa: B023 - called in this round
         log.info("wrote and applied a history of %d manifests in %.0f s", size, took.seconds)
         measured[size] = _batches(bench, rounds, WARM_UP if not measured else 2) | {
             "whole chain": bench.cost(bench.check_whole_chain)
@@ -57,7 +58,7 @@ def measure_commits(bench: BenchmarkTable, sizes: Sequence[int], rounds: int) ->
     """Return the cost of each step with timelines of these lengths."""
     measured: Measured = {}
     for size in sizes:
-        bench.write_commits(size)
+        table_history.write_commits(bench, size)
         measured[size] = _batches(bench, rounds, 2)
     return measured
 
