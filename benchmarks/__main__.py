@@ -53,7 +53,7 @@ PROGRAMS = (
     Program("table_growth", "write_path.table_growth", "--rows 10000 100000 1000000",
             "--rows 10000 100000 1000000 10000000"),
     Program("batch_cost", "write_path.batch_cost", "--manifests 10 1000 --commits 100 1000 --rounds 3",
-            "--manifests 10 1000 10000 --commits 100 10000 --rounds 5"),
+            "--manifests 10 1000 10000 --commits 100 1000 2500 --rounds 5"),
     Program("several_tables", "whole_pipeline.several_tables", "--tables 6 --rounds 1", "--tables 1 6 50"),
     Program("poll_cost", "source.poll_cost", "--rows 50000 500000 --changed 1000 10000",
             "--rows 50000 5000000 --changed 100 1000 10000"),

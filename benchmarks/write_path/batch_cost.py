@@ -6,7 +6,7 @@ proxy in front of the store counts the requests of Python, of its workers and of
 chain, which runs once a day, is measured separately (docs/decisions/0028-cost-of-a-batch.md). Then the table's timeline
 gets more commits, as after an hour in continuous mode.
 
-    python -m benchmarks.write_path.batch_cost --manifests 10 1000 10000 --commits 100 10000
+    python -m benchmarks.write_path.batch_cost --manifests 10 1000 10000 --commits 100 1000 2500
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def main() -> int:
     """Run the benchmark; print the costs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--manifests", type=int, nargs="+", default=[10, 1_000, 10_000])
-    parser.add_argument("--commits", type=int, nargs="+", default=[100, 10_000])
+    parser.add_argument("--commits", type=int, nargs="+", default=[100, 1_000, 2_500])
     parser.add_argument("--rounds", type=int, default=5)
     recorder = Recorder(parser)
     options = parser.parse_args()
