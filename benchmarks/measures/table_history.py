@@ -45,7 +45,7 @@ def write_manifests(bench: BenchmarkTable, length: int) -> None:
 
 
 def write_commits(bench: BenchmarkTable, count: int) -> None:
-    """Put commits of the last hour into the timeline, before the existing ones, until it has `count`.
+    """Put commits of the last hour into the timeline, before the newest one, until it has `count`.
 
     They are copies of the newest one, and name its data files. Raises RuntimeError if one of its files is missing.
     """
@@ -53,18 +53,24 @@ def write_commits(bench: BenchmarkTable, count: int) -> None:
     names = timeline_files.names(store, bench.table.lake_prefix)
     completed = sorted(name.removesuffix(".commit") for name in names if name.endswith(".commit"))
     files = {suffix: store.get(f"{folder}{completed[-1]}{suffix}") for suffix in _FILES}
-    begin, end = datetime.now(UTC) - timedelta(minutes=59), instants.time_of(completed[0])
-    missing = count - len(completed)
+    taken, new = set(completed), []
+    at, end = datetime.now(UTC) - timedelta(minutes=59), instants.time_of(completed[-1])
+    step = (end - at) / (count - len(completed) + 1)
+    for _ in range(count - len(completed)):
+        at += step
+        while (instant := f"{at:%Y%m%d%H%M%S%f}"[:17]) in taken:
+            at += timedelta(milliseconds=1)
+        taken.add(instant)
+        new.append(instant)
 
-    def put(number: int) -> None:
-        instant = f"{begin + (end - begin) * number / (missing + 1):%Y%m%d%H%M%S%f}"[:17]
+    def put(instant: str) -> None:
         for suffix, stored in files.items():
             if stored is None:
                 raise RuntimeError(f"Cannot write commits: {folder}{completed[-1]}{suffix} is missing.")
             store.put_new(f"{folder}{instant}{suffix}", stored.body)
 
     with ThreadPoolExecutor(WRITERS) as pool:
-        list(pool.map(put, range(1, missing + 1)))
+        list(pool.map(put, new))
 
 
 def _write(bench: BenchmarkTable, offsets: range, topic_id: str) -> None:
