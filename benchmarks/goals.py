@@ -74,6 +74,7 @@ class GoalResult(BaseModel):
     """The figure as a share of the bound; inverted for a figure that has to be at least the bound."""
     met: bool | None
     limit: str
+    reported: bool = False
 
 
 GOALS = (
@@ -170,7 +171,7 @@ def _evaluated(goal: Goal, figures: tuple[Figure, ...], arguments: Mapping[str, 
     met, limit = None, ""
     sizes = SIZES.get(goal.program, {})
     missed = [f"--{name} {least:,.0f}" for name, least in sizes.items() if _largest(arguments.get(name)) < least]
-    if measured is not None and missed:
+    if measured is not None and missed and not goal.reported:
         limit = f"evaluated only with {' '.join(missed)} or more"
     elif measured is not None and bound is not None and not goal.reported:
         met = measured >= bound if goal.at_least else measured <= bound
@@ -187,6 +188,7 @@ def _evaluated(goal: Goal, figures: tuple[Figure, ...], arguments: Mapping[str, 
         share=share,
         met=met,
         limit=limit,
+        reported=goal.reported,
     )
 
 

@@ -21,8 +21,9 @@ run_monitoring:
   poll_interval_seconds: 20
   start_timeout_seconds: 180
   max_runtime_seconds: 7200
-# The maximum number of concurrent runs of a pool (spark: landing and applying; spark_checks: comparing whole tables),
-# because each loads two cores. Counted by run, because a step that was killed would keep its slot.
+# The maximum number of concurrent runs of a pool, because each loads two cores: spark for landing and applying, and
+# spark_checks for comparing whole tables, for which `cdc-lake dev` sets one. Counted by run, because a step that was
+# killed would keep its slot.
 concurrency:
   pools:
     granularity: run

@@ -47,11 +47,14 @@ def write_manifests(bench: BenchmarkTable, length: int) -> None:
 def write_commits(bench: BenchmarkTable, count: int) -> None:
     """Put commits of the last hour into the timeline, before the newest one, until it has `count`.
 
-    They are copies of the newest one, and name its data files. Raises RuntimeError if one of its files is missing.
+    They are copies of the newest one, and name its data files. Raises RuntimeError if one of its files is missing, and
+    if the timeline has more than `count` commits.
     """
     folder, store = f"{bench.table.lake_prefix}.hoodie/", bench.direct.store()
     names = timeline_files.names(store, bench.table.lake_prefix)
     completed = sorted(name.removesuffix(".commit") for name in names if name.endswith(".commit"))
+    if len(completed) > count:
+        raise RuntimeError(f"Cannot measure with {count} commits: the timeline has {len(completed)} already.")
     files = {suffix: store.get(f"{folder}{completed[-1]}{suffix}") for suffix in _FILES}
     taken, new = set(completed), []
     at, end = datetime.now(UTC) - timedelta(minutes=59), instants.time_of(completed[-1])

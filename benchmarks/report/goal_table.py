@@ -20,7 +20,7 @@ def cells(goal: GoalResult) -> tuple[str, ...]:
     bound = "" if goal.bound is None else _number(goal.bound)
     if goal.against:
         bound += f" = {goal.against}"
-    met = REPORTED if goal.met is None and goal.measured is not None and not goal.limit else MET[goal.met]
+    met = REPORTED if goal.reported else MET[goal.met]
     return f"{goal.number}: {goal.measure}", measured, bound, met, "" if goal.met else goal.limit
 
 

@@ -94,7 +94,7 @@ def percentile(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
-def measure(minutes: float, rate: float) -> list[Figure]:
+def measure(home: Path, minutes: float, rate: float) -> list[Figure]:
     """Write and read for `minutes` from the first visible marker on; return the results.
 
     Raises RuntimeError if no marker becomes visible in five minutes, or not all of them in five minutes after the end.
@@ -122,7 +122,8 @@ def measure(minutes: float, rate: float) -> list[Figure]:
         if not markers.seen:
             raise RuntimeError(f"Cannot measure: no change was visible in {BOUND_SECONDS:.0f} s.")
         started_at = time.time()
-        read(minutes * 60)
+        with component_usage.sampled(home) as used:
+            read(minutes * 60)
     finally:
         stop.set()
         for thread in threads:
@@ -157,6 +158,7 @@ def measure(minutes: float, rate: float) -> list[Figure]:
             Figure(what="latency", unit="s", size=round(at - markers.committed[0]), value=latency)
             for at, latency in zip(markers.committed, latencies, strict=True)
         ),
+        *usage_figures(used),
     ]
 
 
@@ -190,9 +192,9 @@ def main() -> int:
     recorder = Recorder(parser)
     args = parser.parse_args()
     command = ["cdc-lake", "run", "northwind"] if args.continuous else ["cdc-lake", "dev", "--port", "0"]
-    with running_demo(args.home) as home, running(*command, log=args.log), component_usage.sampled(home) as used:
-        found = measure(args.minutes, args.rate)
-    figures = [each.model_copy(update={"value": round(each.value, 3)}) for each in (*found, *usage_figures(used))]
+    with running_demo(args.home) as home, running(*command, log=args.log):
+        found = measure(home, args.minutes, args.rate)
+    figures = [each.model_copy(update={"value": round(each.value, 3)}) for each in found]
     table = Table("metric", "unit", "value", title=f"commit to visible, {args.rate:g} changes/s, {args.minutes:g} min")
     for each in figures:
         if each.size is None:

@@ -87,6 +87,8 @@ def outbox(rate: float) -> Iterator[Workload]:
         return (day - MARKED).days if day is not None else None
 
     with running("cdc-lake", "run", "northwind"):
+        mark(0)
+        _wait(lambda: visible() == 0)
         yield Workload(write, mark, visible)
 
 

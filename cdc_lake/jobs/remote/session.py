@@ -22,8 +22,8 @@ from cdc_lake.contract.objects.conditional_put import put_or_get
 from cdc_lake.contract.objects.store import ObjectStore, PreconditionFailedError
 from cdc_lake.jobs.remote import job_call, secret_values
 
-MAX_RUNNING_JOBS = 4
-"""The maximum number of jobs at the same time, as in continuous mode on one machine."""
+MAX_RUNNING_JOBS = 8
+"""The maximum number of jobs at the same time: four landings and four applies (pipeline/continuous/run.py)."""
 IDLE_SECONDS = 900.0
 """The session ends after this time without a request: its caller may have been killed, and the application costs."""
 POLL_SECONDS = 0.5

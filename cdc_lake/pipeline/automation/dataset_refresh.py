@@ -33,6 +33,8 @@ from resources.object_store import ObjectStore
 
 INGESTION_ALLOWED_AT = "due"
 """The field of a dashboard's stored state: the earliest time of its postponed ingestion, in seconds since 1970."""
+_BUILDS = ("refresh:", "datasets:", "ingest:")
+"""The positions of runs that build. With changes at the source, a run that fails has another position each time."""
 _MIN_INTERVAL_SECONDS = 15
 
 
@@ -81,11 +83,10 @@ def build(
         faults = upstream_checks.failures(context.instance, dataset_checks, bucket, pipeline.name)
         blocked = [] if faults else upstream_checks.failures(context.instance, dashboard_checks, bucket, pipeline.name)
         if blocked and datasets.intersection(stale):
-            return launch(context, jobs.refresh.only(*sorted(datasets)), f"datasets:{digest}", across_positions=True)
+            return launch(context, jobs.refresh.only(*sorted(datasets)), f"datasets:{digest}", counting=_BUILDS)
         if faults or blocked:
             return dg.SkipReason(f"not built: {(faults or blocked)[0]}")
-        # With changes at the source, a run that fails has another position each time.
-        return launch(context, part, position, across_positions=True)
+        return launch(context, part, position, counting=_BUILDS)
 
     return refresh
 

@@ -29,6 +29,7 @@ _ACTIVE = [
     dg.DagsterRunStatus.CANCELING,
 ]
 _OUTCOME = {dg.DagsterRunStatus.FAILURE: "failed", dg.DagsterRunStatus.CANCELED: "was cancelled"}
+_EXAMINED_RUNS = 20
 _SENSOR, _POSITION, _SUBJECT = "cdc_lake/sensor", "cdc_lake_position", "cdc_lake_subject"
 
 
@@ -87,17 +88,19 @@ def launch(
     position: str,
     longest_pause: int = BACKOFF_SECONDS[-1],
     *,
-    across_positions: bool = False,
+    counting: Sequence[str] = (),
 ) -> Tick:
     """Request a run of a job, or of a part of it, for a position in the data.
 
     Requests no run while another run of the sensor is active. A run whose process has ended counts as failed. A failed
-    run is requested again for the same position, after a growing pause of at most `longest_pause` seconds. With
-    `across_positions`, the pause also grows with failures for other positions, until a run succeeds.
+    run is requested again for the same position, after a growing pause of at most `longest_pause` seconds. The pause
+    also grows with failures for other positions that begin with a text in `counting`, until a run succeeds.
     """
     name = context.sensor_name
-    if across_positions and (wait := _pause(context, job.pipeline)) is not None:
-        return wait
+    if counting:
+        fail_orphans(context.instance)
+        if (wait := _pause(context, job.pipeline, counting)) is not None:
+            return wait
     return request(context, {name: position}, lambda _: job, name, job.pipeline, longest_pause=longest_pause).tick
 
 
@@ -182,11 +185,19 @@ def _attempt(
     return _wait(context, failed, longest_pause) or len(failed)
 
 
-def _pause(context: dg.SensorEvaluationContext, pipeline: str) -> dg.SkipReason | None:
-    """Return the reason to wait after the failed runs since the sensor's newest success, None without one."""
-    ended = dg.RunsFilter(tags=_tags(pipeline, context.sensor_name), statuses=[*_OUTCOME, dg.DagsterRunStatus.SUCCESS])
-    newest = context.instance.get_run_records(ended, limit=len(BACKOFF_SECONDS))
-    return _wait(context, list(takewhile(lambda record: record.dagster_run.status in _OUTCOME, newest)))
+def _pause(context: dg.SensorEvaluationContext, pipeline: str, counting: Sequence[str]) -> dg.SkipReason | None:
+    """Return the reason to wait after the sensor's failed runs since its newest success, None without one.
+
+    Only runs are counted whose position begins with a text in `counting`.
+    """
+    name = context.sensor_name
+    ended = dg.RunsFilter(tags=_tags(pipeline, name), statuses=[*_OUTCOME, dg.DagsterRunStatus.SUCCESS])
+    counted = (
+        record
+        for record in context.instance.get_run_records(ended, limit=_EXAMINED_RUNS)
+        if record.dagster_run.tags[f"{_POSITION}/{name}"].startswith(tuple(counting))
+    )
+    return _wait(context, list(takewhile(lambda record: record.dagster_run.status in _OUTCOME, counted)))
 
 
 def _wait(

@@ -132,7 +132,7 @@ class JobServer(socketserver.ThreadingUnixStreamServer):
                         self._memory_bytes / 2**30,
                     )
                     self.retire()
-            # Senders that connected before the socket was removed are in its queue until a request times out.
+            # Senders that connected before the socket was removed are in its queue until the next request times out.
             if self._retired and self._idle and self._open == 0:
                 return
 
@@ -144,7 +144,7 @@ class JobServer(socketserver.ThreadingUnixStreamServer):
         """Remove the socket, so that the next request starts another server."""
         with self._lock:
             if not self._retired:
-                self._retired = True
+                self._retired, self._idle = True, False
                 self._path.unlink(missing_ok=True)
 
     def call(self, request: Request, send: Callable[[bytes], object]) -> _Call:

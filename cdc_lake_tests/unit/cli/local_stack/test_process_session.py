@@ -14,7 +14,8 @@ import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 HELPER = """
-import pathlib, signal, sys, time
+import os, pathlib, signal, sys, time
+if "own-group" in sys.argv: os.setpgid(0, 0)
 log = pathlib.Path(sys.argv[1])
 def note(*_):
     with log.open("a") as file: file.write("helper interrupted\\n")
@@ -117,6 +118,15 @@ def test_a_process_that_does_not_end_is_killed_and_named(command: Command) -> No
     assert command.remaining() == []
     assert command.process.stderr is not None
     assert f"Killing process {helper.pid}: " in command.process.stderr.read()
+
+
+@pytest.mark.parametrize("command", [{"options": ["own-group"], "remaining_seconds": 0.2}], indirect=True)
+def test_a_process_of_another_group_gets_no_interrupt(command: Command) -> None:
+    """Spark's Python workers end with their JVM."""
+    os.killpg(command.process.pid, signal.SIGINT)
+    assert command.process.wait(60) == 0
+    assert "helper interrupted" not in command.lines()
+    assert command.remaining() == []
 
 
 @pytest.mark.parametrize("command", [{"options": ["hang"]}], indirect=True)
