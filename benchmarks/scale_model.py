@@ -39,8 +39,8 @@ LOAD = 0.7
 WORKER_CORES, WORKER_GB = 4, 16
 """A worker of EMR Serverless: the driver and each executor."""
 RECORD_BYTES = 1_000
-REQUESTS = 190
-"""Requests to the store for a batch of one table (`batch_cost`), of which a third are puts and lists."""
+REQUESTS = 161
+"""Requests to the store to land and apply a batch of one table (`batch_cost`), of which a third are puts and lists."""
 PUT_SHARE = 1 / 3
 BROKERS, BROKER_BYTES = 3, 4_800_000
 """The smallest cluster, and what one kafka.m5.large should receive in a second (AWS's best practices for MSK)."""
