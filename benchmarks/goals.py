@@ -75,6 +75,7 @@ class GoalResult(BaseModel):
     met: bool | None
     limit: str
     reported: bool = False
+    """Whether the goal is only reported."""
 
 
 GOALS = (

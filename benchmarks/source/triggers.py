@@ -2,7 +2,7 @@
 
 Starts a separate PostgreSQL with four databases: Northwind without triggers, with a row trigger
 (peers/row_trigger.sql), with cdc-lake's outbox, and with the outbox and 100 times as many rows in the reference tables.
-For each kind of transaction, each round runs it once in each database, in an order that is drawn.
+Each kind of transaction has rounds of its own. A round runs it once in each database, in a random order.
 Commits do not wait for the disk (`synchronous_commit = off`), whose time is the same for all and varies most.
 
     python -m benchmarks.source.triggers --rounds 40

@@ -49,6 +49,7 @@ QUERY = f"SELECT shipped_date FROM datalake.cdc_events WHERE order_id = {ORDER}"
 QUERY_SECONDS = 0.25
 MARKER_SECONDS = 1.0
 BOUND_SECONDS = 300.0
+"""The time limit for the first marker, and for the last ones after the window."""
 
 
 @dataclass

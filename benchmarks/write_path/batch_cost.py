@@ -1,10 +1,10 @@
-"""Measure what a batch costs after 10, 1,000 and 10,000 manifests, and commits: landing, light check, applying.
+"""Measure what a batch costs after many manifests, and with many commits: landing, light check, applying.
 
-Starts a separate stack (S3, Kafka, Spark). A fixture writes a history of that many manifests, each with one object of
-one record, and applies it in one commit. Then batches of one record are landed and applied as the asset graph does. A
-proxy in front of the store counts the requests of Python, of its workers and of Spark's S3A. The check of the whole
-chain, which runs once a day, is measured separately (docs/decisions/0028-cost-of-a-batch.md). Then the table's timeline
-gets more commits, as after an hour in continuous mode.
+Starts a separate stack (S3, Kafka, Spark). A fixture writes a history of manifests, each with one object of one record,
+and applies it in one commit. Then batches of one record are landed and applied as the asset graph does. A proxy in
+front of the store counts the requests of Python, of its workers and of Spark's S3A. The check of the whole chain, which
+runs once a day, is measured separately (docs/decisions/0028-cost-of-a-batch.md). Afterwards the table's timeline gets
+more commits, as in an hour of continuous mode.
 
     python -m benchmarks.write_path.batch_cost --manifests 10 1000 10000 --commits 100 1000 2500
 """

@@ -110,6 +110,6 @@ def sensor(pipeline: Pipeline, job: dg.JobDefinition) -> dg.SensorDefinition:
 
 
 def _has_ended(context: dg.SensorEvaluationContext, owner: str) -> bool:
-    """Return whether the owner of the lease is a run of this Dagster instance that has ended, and was killed."""
+    """Return whether the owner of the lease is a run of this Dagster instance that ended without releasing it."""
     run = context.instance.get_run_by_id(owner.removeprefix(_RUN))
     return run is not None and run.is_finished

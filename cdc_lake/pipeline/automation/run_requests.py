@@ -30,6 +30,7 @@ _ACTIVE = [
 ]
 _OUTCOME = {dg.DagsterRunStatus.FAILURE: "failed", dg.DagsterRunStatus.CANCELED: "was cancelled"}
 _EXAMINED_RUNS = 20
+"""The newest runs among which launch() counts failures; the others are deletions of replaced builds, for example."""
 _SENSOR, _POSITION, _SUBJECT = "cdc_lake/sensor", "cdc_lake_position", "cdc_lake_subject"
 
 

@@ -11,7 +11,7 @@ from benchmarks.report.results import Recorder, Result
 
 
 def written(folder: Path, figures: list[Figure], program: str = "small_batch", size: int = 3) -> Result:
-    """Return the result of a program with these figures, written into the folder; `size` is its arguments."""
+    """Return the result of a program with these figures, written into the folder; its arguments are all `size`."""
     parser = argparse.ArgumentParser()
     for argument in SIZES.get(program, ("rounds",)):
         parser.add_argument(f"--{argument}", type=int, default=size)

@@ -119,7 +119,7 @@ class JobServer(socketserver.ThreadingUnixStreamServer):
         """Serve requests; return when the server has retired and the last job has ended."""
         measured = 0.0
         while True:
-            self._idle = False
+            retired, self._idle = self._retired, False
             self.handle_request()
             if not psutil.pid_exists(self._owner):
                 _log.info("The owner, process %s, has ended: the server ends.", self._owner)
@@ -132,8 +132,9 @@ class JobServer(socketserver.ThreadingUnixStreamServer):
                         self._memory_bytes / 2**30,
                     )
                     self.retire()
-            # Senders that connected before the socket was removed are in its queue until the next request times out.
-            if self._retired and self._idle and self._open == 0:
+            # Senders that connected before the socket was removed are in its queue. It is empty if a request that was
+            # awaited after that timed out.
+            if retired and self._idle and self._open == 0:
                 return
 
     def handle_timeout(self) -> None:
@@ -144,7 +145,7 @@ class JobServer(socketserver.ThreadingUnixStreamServer):
         """Remove the socket, so that the next request starts another server."""
         with self._lock:
             if not self._retired:
-                self._retired, self._idle = True, False
+                self._retired = True
                 self._path.unlink(missing_ok=True)
 
     def call(self, request: Request, send: Callable[[bytes], object]) -> _Call:
